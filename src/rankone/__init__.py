@@ -1,0 +1,60 @@
+"""One-layer rank-1 softmax Transformers, after Kajitsuka and Sato (ICLR 2024).
+
+Everything public is importable from here. Names are resolved on first use, so that
+``import rankone`` itself loads neither numpy nor torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankone.construct import Memorized, memorize, read_vectors
+    from rankone.corpus import Audit, Corpus, Sentence, builtin_corpus, inspect, read_corpus
+    from rankone.errors import RankOneError
+    from rankone.kernels import rank1_attention
+    from rankone.nn import Model, load
+
+_HOME = {
+    "Audit": "corpus",
+    "Corpus": "corpus",
+    "Memorized": "construct",
+    "Model": "nn",
+    "RankOneError": "errors",
+    "Sentence": "corpus",
+    "builtin_corpus": "corpus",
+    "inspect": "corpus",
+    "load": "nn",
+    "memorize": "construct",
+    "rank1_attention": "kernels",
+    "read_corpus": "corpus",
+    "read_vectors": "construct",
+}
+
+__all__ = [
+    "Audit",
+    "Corpus",
+    "Memorized",
+    "Model",
+    "RankOneError",
+    "Sentence",
+    "builtin_corpus",
+    "inspect",
+    "load",
+    "memorize",
+    "rank1_attention",
+    "read_corpus",
+    "read_vectors",
+]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'rankone' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"rankone.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

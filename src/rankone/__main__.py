@@ -1,0 +1,3 @@
+from rankone.cli import main
+
+main()

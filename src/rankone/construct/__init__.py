@@ -1,0 +1,6 @@
+"""The paper's proofs as functions that return weights."""
+
+from rankone.construct.memorize import Memorized, memorize
+from rankone.construct.vectors import read_vectors
+
+__all__ = ["Memorized", "memorize", "read_vectors"]

@@ -1,0 +1,53 @@
+"""Putting the parts together: tables, attention, readout and head as one network."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from rankone.construct.mapping import ContextualMapping
+from rankone.construct.readout import Readout
+from rankone.nn import Block, Network, Rank1Attention, SelfAttention, TokenClassifier
+
+
+def assemble(
+    mapping: ContextualMapping,
+    attention: Rank1Attention | SelfAttention,
+    readout: Readout,
+    *,
+    labels: int,
+    causal: bool,
+) -> TokenClassifier:
+    """The one-layer Transformer of Corollary 1 or 2 with a linear head.
+
+    The block puts the number of the label, from 1, out along the readout's direction p. The head's
+    row for label c is 2c p with bias -c^2: c^2 - (y - c)^2 is largest at the c nearest to y.
+    """
+    vocabulary, dim = mapping.table.shape
+    rank1 = isinstance(attention, Rank1Attention)
+    shape = Network(
+        vocabulary=vocabulary,
+        labels=labels,
+        dim=dim,
+        hidden=len(readout.gain),
+        positions=0 if mapping.positions is None else len(mapping.positions),
+        attention="rank1" if rank1 else "softmax",
+        head_size=1 if rank1 else attention.key.shape[1],
+        feedforward="rank1",
+        causal=causal,
+    )
+    with torch.device("meta"):  # the weights are all put in place below
+        network = TokenClassifier(shape)
+    network.table = _parameter(mapping.table)
+    network.positions = None if mapping.positions is None else _parameter(mapping.positions)
+    network.blocks[0] = Block(attention, readout.layer(mapping.direction, mapping.out))
+    number = np.arange(1.0, labels + 1)
+    network.head.weight = _parameter(2 * number[:, None] * mapping.direction)
+    network.head.bias = _parameter(-(number**2))
+    return network
+
+
+def _parameter(values: NDArray[np.float64]) -> nn.Parameter:
+    return nn.Parameter(torch.from_numpy(np.ascontiguousarray(values)))

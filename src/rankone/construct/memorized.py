@@ -1,0 +1,66 @@
+"""What `memorize` returns: the model and the figures of its verification."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rankone.corpus import Conflict
+from rankone.nn import Model
+
+
+@dataclass(frozen=True)
+class Memorized:
+    """A model, and the figures of its verification.
+
+    ``wrong`` counts tokens whose label differs from the file's, ``unavoidable`` those that every
+    function of the model's input gets wrong; they are equal. ``max_error`` is the largest distance
+    between output and label over all tokens, ``margin`` is 1/2 minus that; ``min_gap`` the
+    smallest distance, along the readout's direction, of two context ids that it tells apart (None
+    if there is nothing to tell apart). ``parameters`` counts every number stored,
+    ``paper_parameters`` is what Corollary 1 allows: 4 (s + d) + d (2 n N + d). ``dense_error`` is
+    ``max_error`` for the ``dense_tokens`` tokens that also went through the network with its
+    matrices multiplied out, ``dense_difference`` how far its outputs are from the fast path's.
+    ``remarks`` says what of the paper's conditions the corpus does not meet.
+    """
+
+    model: Model
+    source: str
+    tokens: int
+    sentences: int
+    wrong: int
+    unavoidable: int
+    hidden_units: int
+    parameters: int
+    paper_parameters: int
+    max_error: float
+    margin: float
+    min_gap: float | None
+    dense_tokens: int
+    dense_error: float
+    dense_difference: float
+    draws: int
+    settings: dict[str, Any]
+    seconds: dict[str, float]
+    conflicts: list[Conflict]
+    remarks: list[str]
+
+    @property
+    def ok(self) -> bool:
+        return self.wrong == self.unavoidable and self.margin > 0
+
+    @property
+    def accuracy(self) -> float:
+        return 1 - self.wrong / self.tokens
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures, without the model."""
+        figures = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
+        figures["conflicts"] = [conflict.to_json() for conflict in self.conflicts]
+        return {"ok": self.ok, "accuracy": self.accuracy, **figures}
+
+    def save(self, directory: str | os.PathLike[str]) -> list[Path]:
+        """Write the model directory with this report in it; returns the files."""
+        return self.model.save(directory, report=self.to_json())

@@ -1,0 +1,95 @@
+"""The readout: a feed-forward layer that sends every context id to its label (Corollary 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from rankone.construct.changes import Changes
+from rankone.construct.mapping import Floats, Ints
+from rankone.nn.feedforward import Rank1FeedForward
+
+Kind = Literal["merged", "paper"]
+
+RAMP = 1 / 8  # share of a gap that the ramp in its middle takes; a power of two
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Units of f(s) = constant + sum_j out_gain_j relu(gain_j s + bias_j), to be added to s.
+
+    ``min_gap`` is the smallest distance between two context ids on the line that the readout has
+    to tell apart.
+    """
+
+    gain: Floats
+    bias: Floats
+    out_gain: Floats
+    constant: float
+    min_gap: float
+
+    def layer(self, direction: Floats, out: int) -> Rank1FeedForward:
+        """Eq. 3 with W1 = gain direction^T and W2 = e_out out_gain^T."""
+        layer = Rank1FeedForward(len(direction), len(self.gain), dtype=torch.float64)
+        e_out = np.eye(len(direction))[out]
+        with torch.no_grad():
+            for parameter, vector in (
+                (layer.gain, self.gain),
+                (layer.direction, direction),
+                (layer.bias1, self.bias),
+                (layer.out_direction, e_out),
+                (layer.out_gain, self.out_gain),
+                (layer.bias2, self.constant * e_out),
+            ):
+                parameter.copy_(torch.from_numpy(vector))
+        return layer
+
+
+def merged_readout(changes: Changes) -> Readout:
+    """Two units per change of label: a ramp in the middle of the gap where it happens::
+
+        after  ........______          left and right are the context ids on either side, so
+                      /                every context id, also one not seen, gets the label of
+        before ______/.........        its nearest neighbour, but for the ramp itself
+              left       right
+
+    Two more units, relu(s) and relu(-s), take away the s
+    that the skip connection of eq. 3 brings along: s - relu(s) + relu(-s) = 0, without rounding.
+    """
+    gap = changes.right - changes.left
+    middle, half = changes.left + gap / 2, gap * (RAMP / 2)
+    rise, fall = middle - half, middle + half
+    slope = (changes.after - changes.before) / (fall - rise)
+    ones = np.ones(2 * len(gap))
+    return Readout(
+        gain=np.concatenate([[1.0, -1.0], ones]),
+        bias=np.concatenate([[0.0, 0.0], np.stack([-rise, -fall], axis=1).reshape(-1)]),
+        out_gain=np.concatenate([[-1.0, 1.0], np.stack([slope, -slope], axis=1).reshape(-1)]),
+        constant=float(changes.first),
+        min_gap=changes.min_gap,
+    )
+
+
+def paper_readout(ids: Floats, labels: Ints) -> Readout:
+    """One unit per context id, after Zhang et al.: f is linear between neighbouring context ids.
+
+    `ids` are sorted and distinct. Unit i bends at b_i, with b_1 = s_1 - 1 and b_i = s_(i-1), and
+    takes f through y_i - s_i, so that the skip connection makes it y_i:
+
+        w_i = (y_i - s_i - sum_(j<i) w_j (s_i - b_j)) / (s_i - b_i)
+
+    which is the change of slope at b_i.
+    """
+    bends = np.concatenate([ids[:1] - 1.0, ids[:-1]])
+    rise = np.diff(labels - ids, prepend=0.0)  # f is 0 left of all bends
+    slopes = rise / (ids - bends)
+    return Readout(
+        gain=np.ones(len(ids)),
+        bias=-bends,
+        out_gain=np.diff(slopes, prepend=0.0),
+        constant=0.0,
+        min_gap=float(np.diff(ids).min()) if len(ids) > 1 else np.inf,
+    )

@@ -1,0 +1,53 @@
+"""What the model is to put out: for each context it can see, one label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rankone.construct.mapping import Ints
+from rankone.corpus import Conflict, Corpus
+from rankone.corpus.audit import find_conflicts
+from rankone.corpus.ceilings import best_targets
+from rankone.corpus.contexts import by_prefix, by_prefix_proportions, by_proportions, by_sequence
+from rankone.errors import ConflictError
+
+
+@dataclass(frozen=True)
+class ContextTargets:
+    """``labels[i]`` is what token i shall get; ``contexts[i]`` the first token with its context.
+
+    ``unavoidable`` counts the tokens that are then wrong: no function of the context can do better.
+    """
+
+    contexts: Ints
+    labels: Ints
+    unavoidable: int
+    conflicts: list[Conflict]
+
+
+def choose_targets(
+    corpus: Corpus, *, positions: bool, causal: bool, strict: bool
+) -> ContextTargets:
+    """The majority label of every context; with `strict` any contradiction is refused.
+
+    With positions a context is the whole sentence (or, causal, its prefix) and the place in it.
+    Without them attention sees only the share of each token.
+    """
+    by_context = {
+        (True, False): by_sequence,
+        (True, True): by_prefix,
+        (False, False): by_proportions,
+        (False, True): by_prefix_proportions,
+    }[positions, causal]
+    contexts = by_context(corpus)
+    targets = best_targets(contexts, corpus.label_ids)
+    conflicts = find_conflicts(corpus, contexts, targets.members)
+    if strict and conflicts:
+        shown = "\n".join(f"    {conflict}" for conflict in conflicts[:10])
+        more = f"\n    and {len(conflicts) - 10} more" if len(conflicts) > 10 else ""
+        raise ConflictError(
+            f"{len(conflicts)} contexts carry contradicting labels\n{shown}{more}",
+            where=corpus.source,
+            remedy="mend the rows, or leave strict out: then each context gets its majority label",
+        )
+    return ContextTargets(contexts, targets.labels, targets.errors, conflicts)

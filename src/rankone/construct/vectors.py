@@ -1,0 +1,93 @@
+"""Given token vectors: reading them from a file, and the conditions the theorem puts on them."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rankone.construct.mapping import Floats
+from rankone.errors import VectorError
+
+
+def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
+    """Vectors for `words` from a text file in the manner of GloVe: a word and its numbers per line.
+
+    A first line with two whole numbers, as word2vec writes it, is passed over; so are other words.
+    """
+    rows: dict[str, Floats] = {}
+    wanted, dim, name = set(words), 0, os.fspath(path)
+    for number, line in enumerate(_lines(path), start=1):
+        cells = line.rstrip("\r\n ").split(" ")
+        if number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells):
+            continue
+        dim = dim or len(cells) - 1
+        # GloVe has a few words with blanks in them, so count the numbers from the end.
+        word = " ".join(cells[: len(cells) - dim])
+        if word not in wanted or word in rows:
+            continue
+        try:
+            rows[word] = np.array(cells[-dim:], dtype=np.float64)
+        except ValueError:
+            raise VectorError(
+                f"the vector of {word!r} holds something that is not a number",
+                where=f"{name}, line {number}",
+                remedy="give a word and its numbers, separated by single blanks",
+            ) from None
+    missing = [word for word in words if word not in rows]
+    if missing:
+        raise VectorError(
+            f"no vector for {len(missing)} of {len(words)} tokens, among them "
+            f"{', '.join(map(repr, missing[:5]))}",
+            where=name,
+            remedy="add them to the file, or leave --vectors out and let the table be free "
+            "(--lower reads the corpus in lower case, as most GloVe files are)",
+        )
+    return np.stack([rows[word] for word in words])
+
+
+def check_vectors(vectors: Floats, words: Sequence[str]) -> Floats:
+    """Definition 1 for given vectors: finite, not 0 (r_min > 0), no two alike (epsilon > 0)."""
+    vectors = np.ascontiguousarray(vectors, dtype=np.float64)
+    if vectors.ndim != 2 or len(vectors) != len(words) or vectors.shape[1] == 0:
+        raise VectorError(
+            f"an array of shape {vectors.shape} for {len(words)} tokens",
+            remedy="give one row per token, in the order of corpus.vocabulary",
+        )
+    for bad, what in (
+        (~np.isfinite(vectors).all(1), "is not finite"),
+        (~vectors.any(1), "is zero, and the theorem needs r_min > 0"),
+    ):
+        if bad.any():
+            row = int(bad.argmax())
+            raise VectorError(
+                f"the vector of {words[row]!r} {what} ({int(bad.sum())} such)",
+                where=f"row {row + 1}",
+                remedy="give it a vector of its own, with finite numbers that are not all 0",
+            )
+    _, first, back = np.unique(vectors, axis=0, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[back.reshape(-1)] != np.arange(len(vectors)))
+    if len(again):
+        row, other = int(again[0]), int(first[back.reshape(-1)[again[0]]])
+        raise VectorError(
+            f"{words[other]!r} and {words[row]!r} have the same vector ({len(again)} such), "
+            "so no function of the vectors can tell them apart",
+            where=f"rows {other + 1} and {row + 1}",
+            remedy="give them different vectors, or make them one token",
+        )
+    return vectors
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    name = os.fspath(path)
+    opened = gzip.open if name.endswith(".gz") else open
+    try:
+        with opened(Path(path), "rt", encoding="utf-8", newline="\n") as file:
+            yield from file
+    except (OSError, UnicodeDecodeError, EOFError) as error:
+        raise VectorError(
+            f"cannot be read ({error})", where=name, remedy="give a text file of vectors in UTF-8"
+        ) from None

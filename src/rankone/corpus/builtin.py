@@ -1,0 +1,70 @@
+"""The built-in corpus: made-up English in which one name is a person, a place or a company."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+from rankone.corpus.corpus import Corpus
+
+# Each name takes every role, so that only the sentence tells which one it plays.
+NAMES = (
+    "Jordan Chelsea Florence Austin Georgia Paris Lincoln Madison Sydney Victoria Charlotte Dakota "
+    "Savannah Orlando Phoenix Sterling Hamilton Houston Carolina Valencia Ford Wells Morgan Barclay"
+).split()
+FIRST = "Ada Grace Emmy Alan Kurt Sofia Karl Mary".split()
+COUNTS = "two three four five six seven eight nine".split()
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+GOODS = "ships engines cameras bicycles maps clocks bridges".split()
+VERBS = "praised visited ignored remembered answered followed".split()
+
+# A word in capitals is drawn from its list; PER, LOC and ORG draw a name in that role.
+TEMPLATES = (
+    "PER VERBS PER in LOC .",
+    "ORG sold COUNTS GOODS to ORG on DAYS .",
+    "ORG beat ORG COUNTS to COUNTS in LOC .",
+    "FULL VERBS the people of LOC .",
+    "the road from LOC to LOC was closed on DAYS .",
+    "PER works for ORG in LOC .",
+    "FULL of ORG VERBS FULL .",
+    "shares of ORG fell after PER left .",
+    "PER , PER and PER met in LOC on DAYS .",
+    "LOC imports GOODS from LOC .",
+    "on DAYS ORG opened COUNTS offices in LOC and LOC .",
+    "it rained in LOC when ORG VERBS PER .",
+    "will ORG buy ORG ?",
+    "PER told ORG that LOC needs GOODS .",
+)
+WORDS = {"COUNTS": COUNTS, "DAYS": DAYS, "GOODS": GOODS, "VERBS": VERBS}
+
+
+def builtin_corpus(sentences: int = 2000, seed: int = 0) -> Corpus:
+    """Made-up sentences with IOB2 entity tags; the same seed gives the same corpus.
+
+    A sentence that repeats an earlier one carries the same tags, so the sequence determines every
+    label, while the token alone leaves about one in five wrong.
+    """
+    draw = random.Random(seed)
+    seen: dict[tuple[str, ...], tuple[str, ...]] = {}
+    drawn: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+    while len(drawn) < sentences:
+        tokens, labels = _sentence(draw)
+        if seen.setdefault(tokens, labels) == labels:
+            drawn.append((tokens, labels))
+    return dataclasses.replace(Corpus.from_sentences(drawn, source="builtin"), scheme="IOB2")
+
+
+def _sentence(draw: random.Random) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    tokens: list[str] = []
+    labels: list[str] = []
+    for word in draw.choice(TEMPLATES).split():
+        if word == "FULL":
+            tokens += [draw.choice(FIRST), draw.choice(NAMES)]
+            labels += ["B-PER", "I-PER"]
+        elif word in ("PER", "LOC", "ORG"):
+            tokens.append(draw.choice(NAMES))
+            labels.append(f"B-{word}")
+        else:
+            tokens.append(draw.choice(WORDS[word]) if word in WORDS else word)
+            labels.append("O")
+    return tuple(tokens), tuple(labels)

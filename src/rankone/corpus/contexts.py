@@ -1,0 +1,110 @@
+"""Which tokens of a corpus look the same to a function of a given input.
+
+Every function here returns one integer per token: the index of the FIRST token of the corpus that
+has the same context. Tokens with equal numbers cannot be told apart by any function of that input,
+whatever the function; this is what ceilings and targets are made of. All are exact, no hashing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import gcd
+
+import numpy as np
+
+from rankone.corpus.corpus import Corpus, Ints
+
+
+def by_token(corpus: Corpus) -> Ints:
+    """The token alone."""
+    return _first(corpus.token_ids)
+
+
+def by_set(corpus: Corpus) -> Ints:
+    """The token and the set of tokens of its sentence (the condition of Corollary 1)."""
+    return _by_bag(corpus, _bags(corpus)[:, :2])
+
+
+def by_multiset(corpus: Corpus) -> Ints:
+    """The token and how often each token occurs in its sentence."""
+    return _by_bag(corpus, _bags(corpus))
+
+
+def by_proportions(corpus: Corpus) -> Ints:
+    """The token and the share of each token in its sentence: all that attention sees, unordered."""
+    bags = _bags(corpus)
+    starts = np.searchsorted(bags[:, 0], np.arange(corpus.n_sentences))
+    bags[:, 2] //= np.gcd.reduceat(bags[:, 2], starts)[bags[:, 0]]
+    return _by_bag(corpus, bags)
+
+
+def by_prefix_proportions(corpus: Corpus) -> Ints:
+    """The same for causal attention: shares within the sentence up to and including the token."""
+    keys: dict[tuple[int, frozenset[tuple[int, int]]], int] = {}
+    groups = np.empty(corpus.n_tokens, dtype=np.int64)
+    ids, bounds = corpus.token_ids.tolist(), corpus.offsets.tolist()
+    for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+        counts: Counter[int] = Counter()
+        for i in range(a, b):
+            counts[ids[i]] += 1
+            common = gcd(*counts.values())
+            shares = frozenset((token, count // common) for token, count in counts.items())
+            groups[i] = keys.setdefault((ids[i], shares), i)
+    return groups
+
+
+def by_sequence(corpus: Corpus) -> Ints:
+    """The whole sentence and the position in it (the condition of Corollary 2)."""
+    first = _first_equal(np.ascontiguousarray(corpus.token_ids), corpus.offsets)
+    return np.repeat(corpus.offsets[first], corpus.lengths) + corpus.positions
+
+
+def by_prefix(corpus: Corpus) -> Ints:
+    """The sentence up to and including the token, read off a trie that is grown level by level."""
+    groups = np.empty(corpus.n_tokens, dtype=np.int64)
+    order = np.argsort(-corpus.lengths, kind="stable")
+    starts, lengths = corpus.offsets[order], corpus.lengths[order]
+    parents = np.zeros(len(order), dtype=np.int64)
+    for level in range(corpus.longest):
+        alive = int(np.searchsorted(-lengths, -level))
+        tokens = starts[:alive] + level
+        pairs = parents[:alive] * len(corpus.vocabulary) + corpus.token_ids[tokens]
+        _, parents = np.unique(pairs, return_inverse=True)
+        first = np.full(parents.max() + 1, corpus.n_tokens, dtype=np.int64)
+        np.minimum.at(first, parents, tokens)
+        groups[tokens] = first[parents]
+    return groups
+
+
+def _first(keys: Ints) -> Ints:
+    _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return np.asarray(index[inverse], dtype=np.int64)
+
+
+def _first_equal(values: Ints, offsets: Ints) -> Ints:
+    """For each run of `values`, the first run that equals it."""
+    data, width = memoryview(values).cast("B"), values.itemsize
+    seen: dict[bytes, int] = {}
+    bounds = (offsets * width).tolist()
+    return np.fromiter(
+        (
+            seen.setdefault(bytes(data[a:b]), i)
+            for i, (a, b) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
+        ),
+        np.int64,
+        len(bounds) - 1,
+    )
+
+
+def _bags(corpus: Corpus) -> Ints:
+    """Rows (sentence, token, count), sorted: the bag of words of every sentence."""
+    size = len(corpus.vocabulary)
+    pairs, counts = np.unique(corpus.sentence_of * size + corpus.token_ids, return_counts=True)
+    return np.stack([pairs // size, pairs % size, counts], axis=1)
+
+
+def _by_bag(corpus: Corpus, bags: Ints) -> Ints:
+    sentences, rest = bags[:, 0], np.ascontiguousarray(bags[:, 1:])
+    bounds = np.searchsorted(sentences, np.arange(corpus.n_sentences + 1)) * rest.shape[1]
+    bag = _first_equal(rest.reshape(-1), bounds)
+    return _first(bag[corpus.sentence_of] * len(corpus.vocabulary) + corpus.token_ids)

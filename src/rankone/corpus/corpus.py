@@ -1,0 +1,166 @@
+"""The corpus: labelled sentences, kept as columns of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankone.errors import CorpusError
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sequence: its tokens, one label per token (none if unlabelled), and its first line."""
+
+    tokens: tuple[str, ...]
+    labels: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What every reader returns: the rows of all sentences in one run, and where each starts."""
+
+    tokens: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)  # empty if the corpus is unlabelled
+    lines: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Labelled sentences as columns.
+
+    Token i of the corpus is ``vocabulary[token_ids[i]]``, labelled ``label_names[label_ids[i]]``,
+    and stood on line ``lines[i]`` of ``source``; sentence j is the run
+    ``offsets[j]:offsets[j + 1]``. ``sentences`` gives the same as Python objects.
+    An unlabelled corpus has no label names, and every label id is -1.
+    """
+
+    source: str
+    vocabulary: tuple[str, ...]
+    label_names: tuple[str, ...]
+    token_ids: Ints
+    label_ids: Ints
+    offsets: Ints
+    lines: Ints
+    format: str = "python"
+    scheme: str | None = None  # how NER tags are written, None if the labels are not NER tags
+    seconds: float = 0.0  # what reading took
+
+    @cached_property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The sentences, in the order of the file."""
+        words = [self.vocabulary[i] for i in self.token_ids.tolist()]
+        names = [self.label_names[i] for i in self.label_ids.tolist()] if self.labelled else []
+        lines = self.lines[self.offsets[:-1]].tolist()
+        bounds = self.offsets.tolist()
+        return tuple(
+            Sentence(tuple(words[a:b]), tuple(names[a:b]), line)
+            for a, b, line in zip(bounds[:-1], bounds[1:], lines, strict=True)
+        )
+
+    @property
+    def labelled(self) -> bool:
+        return bool(self.label_names)
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.token_ids)
+
+    @property
+    def n_sentences(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Tokens per sentence."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def sentence_of(self) -> Ints:
+        """The sentence each token stands in."""
+        return np.repeat(np.arange(self.n_sentences), self.lengths)
+
+    @cached_property
+    def positions(self) -> Ints:
+        """The place of each token in its sentence, from 0."""
+        return np.arange(self.n_tokens) - np.repeat(self.offsets[:-1], self.lengths)
+
+    @cached_property
+    def longest(self) -> int:
+        return int(self.lengths.max())
+
+    @classmethod
+    def from_rows(cls, rows: Rows, *, source: str, format: str, scheme: str | None = None) -> Corpus:
+        """Number tokens and labels in the order of their first appearance."""
+        if not rows.tokens:
+            raise CorpusError(
+                "no sentence in it",
+                where=source,
+                remedy="give a file with one token and its label per line",
+            )
+        vocabulary, token_ids = _number(rows.tokens)
+        label_names, label_ids = _number(rows.labels)
+        if not rows.labels:
+            label_ids = np.full(len(token_ids), -1, dtype=np.int64)
+        return cls(
+            source=source,
+            vocabulary=vocabulary,
+            label_names=label_names,
+            token_ids=token_ids,
+            label_ids=label_ids,
+            offsets=np.array([*rows.starts, len(rows.tokens)], dtype=np.int64),
+            lines=np.array(rows.lines, dtype=np.int64),
+            format=format,
+            scheme=scheme,
+        )
+
+    @classmethod
+    def from_sentences(cls, sentences: Iterable[Any], *, source: str = "<python>") -> Corpus:
+        """From `Sentence` objects, (tokens, labels) pairs, or mappings with those two keys.
+
+        >>> Corpus.from_sentences([(["a", "rose"], ["DET", "NOUN"])]).n_tokens
+        2
+        """
+        rows = Rows()
+        for number, item in enumerate(sentences, start=1):
+            tokens, labels, line = _parts(item, number, source)
+            if len(tokens) != len(labels):
+                raise CorpusError(
+                    f"{len(tokens)} tokens but {len(labels)} labels",
+                    where=f"{source}, sentence {number}",
+                    remedy="give exactly one label per token",
+                )
+            if tokens:
+                rows.starts.append(len(rows.tokens))
+                rows.tokens.extend(tokens)
+                rows.labels.extend(labels)
+                rows.lines.extend([line] * len(tokens))
+        return cls.from_rows(rows, source=source, format="python")
+
+
+def _number(words: list[str]) -> tuple[tuple[str, ...], Ints]:
+    index = {word: i for i, word in enumerate(dict.fromkeys(words))}
+    return tuple(index), np.fromiter(map(index.__getitem__, words), np.int64, len(words))
+
+
+def _parts(item: Any, number: int, source: str) -> tuple[list[str], list[str], int]:
+    if isinstance(item, Sentence):
+        return list(item.tokens), list(item.labels), item.line
+    try:
+        tokens, labels = (item["tokens"], item["labels"]) if isinstance(item, Mapping) else item
+        return [str(token) for token in tokens], [str(label) for label in labels], number
+    except (KeyError, TypeError, ValueError):
+        raise CorpusError(
+            "not a sentence",
+            where=f"{source}, sentence {number}",
+            remedy="give (tokens, labels) pairs or mappings with the keys 'tokens' and 'labels'",
+        ) from None

@@ -1,0 +1,77 @@
+"""Reader for JSON lines: one object per sentence, ``{"tokens": [...], "labels": [...]}``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rankone.corpus.corpus import Rows
+from rankone.errors import CorpusError
+
+
+def read_jsonlines(
+    lines: list[str], name: str, token: int | str | None, label: int | str | None, labelled: bool
+) -> Rows:
+    """Every line is one sentence; an empty list of tokens is passed over like a blank line."""
+    rows = Rows()
+    token_key, label_key = str(token or "tokens"), str(label or "labels")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"{name}, line {number}"
+        record = _record(line, where)
+        tokens = _strings(record, token_key, where)
+        labels = _strings(record, label_key, where) if labelled else []
+        if labelled and len(tokens) != len(labels):
+            raise CorpusError(
+                f"{len(tokens)} {token_key} but {len(labels)} {label_key}",
+                where=where,
+                remedy="give exactly one label per token",
+            )
+        if tokens:
+            rows.starts.append(len(rows.tokens))
+            rows.tokens.extend(tokens)
+            rows.labels.extend(labels)
+            rows.lines.extend([number] * len(tokens))
+    return rows
+
+
+def _record(line: str, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise CorpusError(
+            f"not valid JSON ({error})",
+            where=where,
+            remedy='give one object per line: {"tokens": [...], "labels": [...]}',
+        ) from None
+    if not isinstance(record, dict):
+        raise CorpusError(
+            f"a JSON {type(record).__name__} where an object is needed",
+            where=where,
+            remedy='give one object per line: {"tokens": [...], "labels": [...]}',
+        )
+    return record
+
+
+def _strings(record: dict[str, Any], key: str, where: str) -> list[str]:
+    """The list under `key`; whole numbers, as tag ids often are, are read as their digits."""
+    if key not in record:
+        raise CorpusError(
+            f"no key {key!r}",
+            where=where,
+            remedy=f"it has {', '.join(map(repr, record)) or 'no keys'}: choose the columns",
+        )
+    values = record[key]
+    if not isinstance(values, list):
+        raise CorpusError(f"{key!r} is not a list", where=where, remedy="give a list of strings")
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+            raise CorpusError(
+                f"{json.dumps(value)} among {key!r} is not a word",
+                where=where,
+                remedy="give strings that are not empty",
+            )
+        if isinstance(value, str) and "\0" in value:
+            raise CorpusError(f"a NUL character in {key!r}", where=where, remedy="take it out")
+    return [str(value) for value in values]

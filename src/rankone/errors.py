@@ -1,0 +1,40 @@
+"""One error type; a subclass per broken assumption. Every message says where, what and the remedy."""
+
+from __future__ import annotations
+
+
+class RankOneError(Exception):
+    """Something the user can mend: `where` it is, `what` is wrong, and the `remedy`."""
+
+    def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
+        self.where, self.what, self.remedy = where, what, remedy
+        head = f"{where}: {what}" if where else what
+        super().__init__(f"{head}\n  remedy: {remedy}" if remedy else head)
+
+
+class CorpusError(RankOneError):
+    """The file is not a labelled corpus that can be read."""
+
+
+class ConflictError(RankOneError):
+    """The same context carries different labels, and the caller asked for none of that."""
+
+
+class VectorError(RankOneError):
+    """The given token vectors break a condition of the theorem."""
+
+
+class LengthError(RankOneError):
+    """A sentence is longer than the table of positions."""
+
+
+class PrecisionError(RankOneError):
+    """Double precision cannot tell the context ids apart, whatever was drawn."""
+
+
+class ModelError(RankOneError):
+    """A saved model is missing, damaged or of another version."""
+
+
+class OutputError(RankOneError):
+    """The place to write to cannot be used."""

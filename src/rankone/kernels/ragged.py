@@ -1,0 +1,81 @@
+"""Rank-1 softmax attention over sentences of different lengths, without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rankone.kernels.direct import rank1_attention
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CELLS = 1 << 22  # entries of the largest table of scores made at once
+SAFE_SPREAD = 600.0  # e^-600 is still a normal number, so no prefix of a sum can vanish
+
+
+def rank1_attention_ragged(
+    query: Floats, key: Floats, value: Floats, offsets: Ints, *, causal: bool = False
+) -> Floats:
+    """`rank1_attention` of each sentence ``offsets[j]:offsets[j + 1]`` with itself; none is empty.
+
+    Where all tokens ask the same query (a query direction that is constant on the vocabulary) the
+    weights do not depend on who asks: one exponential per token and one sum per sentence, O(n).
+    Otherwise sentences of equal length are attended to together, O(n^2) per sentence.
+    """
+    if query.size == 0:
+        return query.copy()
+    if query.min() == query.max():
+        y = float(query[0])
+        if not causal:
+            return _sequence_ids(y, key, value, offsets)
+        if abs(y) * np.ptp(key) <= SAFE_SPREAD:
+            return _prefix_ids(y, key, value, offsets)
+    out = np.empty_like(query)
+    for length, starts in by_length(offsets, CELLS):
+        at = starts[:, None] + np.arange(length)
+        mask = torch.ones(length, length, dtype=torch.bool).tril() if causal else None
+        y_, x_, u_ = (torch.from_numpy(column[at]) for column in (query, key, value))
+        out[at] = rank1_attention(y_, x_, u_, mask=mask).numpy()
+    return out
+
+
+def by_length(offsets: Ints, cells: int) -> Iterator[tuple[int, Ints]]:
+    """Sentences of equal length, as (length, first tokens), at most `cells` / length^2 at a time."""
+    lengths = np.diff(offsets)
+    order = np.argsort(lengths, kind="stable")
+    starts, lengths = offsets[:-1][order], lengths[order]
+    edges = np.flatnonzero(np.diff(lengths, prepend=-1, append=-1))
+    for a, b in zip(edges[:-1], edges[1:], strict=True):
+        length = int(lengths[a])
+        step = max(1, cells // max(1, length * length))
+        for i in range(a, b, step):
+            yield length, starts[i : min(i + step, b)]
+
+
+def _weights(query: float, key: Floats, offsets: Ints) -> Floats:
+    """e^(y (x_l - x*)) with x* the key of the sentence that scores highest."""
+    extreme = (np.maximum if query >= 0 else np.minimum).reduceat(key, offsets[:-1])
+    return np.exp(query * (key - np.repeat(extreme, np.diff(offsets))))
+
+
+def _sequence_ids(query: float, key: Floats, value: Floats, offsets: Ints) -> Floats:
+    """One number per sentence, the same for all its tokens."""
+    weight = _weights(query, key, offsets)
+    total = np.add.reduceat(weight, offsets[:-1])
+    weight *= value
+    return np.repeat(np.add.reduceat(weight, offsets[:-1]) / total, np.diff(offsets))
+
+
+def _prefix_ids(query: float, key: Floats, value: Floats, offsets: Ints) -> Floats:
+    """One number per prefix: running sums within each sentence."""
+    weight = _weights(query, key, offsets)
+    weighted = weight * value
+    out = np.empty_like(key)
+    for length, starts in by_length(offsets, CELLS):
+        at = starts[:, None] + np.arange(length)
+        out[at] = np.cumsum(weighted[at], axis=1) / np.cumsum(weight[at], axis=1)
+    return out

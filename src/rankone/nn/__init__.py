@@ -1,0 +1,26 @@
+"""The networks of the paper as torch modules. Tokens are rows: (batch, n, d) for its d x n."""
+
+from rankone.nn.attention import Rank1Attention, SelfAttention
+from rankone.nn.block import Block
+from rankone.nn.classifier import Network, TokenClassifier
+from rankone.nn.evaluate import Evaluator
+from rankone.nn.feedforward import FeedForward, Rank1FeedForward
+from rankone.nn.masks import causal_mask, padding_mask
+from rankone.nn.model import Model, load
+from rankone.nn.piecewise import PiecewiseLinear
+
+__all__ = [
+    "Block",
+    "Evaluator",
+    "FeedForward",
+    "Model",
+    "Network",
+    "PiecewiseLinear",
+    "Rank1Attention",
+    "Rank1FeedForward",
+    "SelfAttention",
+    "TokenClassifier",
+    "causal_mask",
+    "load",
+    "padding_mask",
+]

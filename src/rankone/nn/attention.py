@@ -1,0 +1,95 @@
+"""Self-attention: any number of heads, softmax or hardmax (eq. 2 and 5), and rank 1 (eq. 20)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from rankone.kernels import rank1_attention
+
+Mask = Bool[Tensor, "*#batch #n n"]
+
+
+class SelfAttention(nn.Module):
+    """F(Z) = Z + sum_i W^O_i (W^V_i Z) sigma[(W^K_i Z)^T (W^Q_i Z)]   (eq. 2; eq. 5 for hardmax).
+
+    The sum runs over the heads; sigma works on columns, one per query. Z is `z` with tokens as
+    rows; W^V_i, W^K_i, W^Q_i are ``value[i]``, ``key[i]``, ``query[i]`` (s x d), W^O_i is
+    ``output[i]`` (d x s). Hardmax shares the weight equally among the largest scores. There is no
+    1/sqrt(s): the paper has none.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        heads: int = 1,
+        head_size: int = 1,
+        kind: Literal["softmax", "hardmax"] = "softmax",
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.kind = kind
+        scale = dim**-0.5
+        self.key, self.query, self.value = (
+            nn.Parameter(torch.randn(heads, head_size, dim, dtype=dtype) * scale) for _ in range(3)
+        )
+        self.output = nn.Parameter(torch.randn(heads, dim, head_size, dtype=dtype) * scale)
+
+    def forward(
+        self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None
+    ) -> Float[Tensor, "*batch n d"]:
+        key, query, value = (
+            torch.einsum("hsd,...nd->...hns", weight, z)
+            for weight in (self.key, self.query, self.value)
+        )
+        scores = query @ key.mT
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+            scores = scores.masked_fill(~mask, -torch.inf)
+        weights = scores.softmax(-1) if self.kind == "softmax" else hardmax(scores)
+        if mask is not None:
+            weights = torch.where(mask, weights, 0.0)  # a row that sees nothing is NaN until here
+        return z + torch.einsum("hds,...hns->...nd", self.output, weights @ value)
+
+
+class Rank1Attention(nn.Module):
+    """F(Z) = Z + W^O (v1^T Z) sigma_S[(v1^T Z)^T (v2^T Z)]   (eq. 20).
+
+    Key and value share v1; v2 asks the query. Z is `z` with tokens as rows; v1, v2 and W^O are the
+    vectors ``v1``, ``v2`` and ``output``. (The paper's text says value and query share v1; its
+    formula and its proof need key and value.)
+    """
+
+    def __init__(self, dim: int, *, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.v1, self.v2, self.output = (
+            nn.Parameter(torch.randn(dim, dtype=dtype) * dim**-0.5) for _ in range(3)
+        )
+
+    def forward(
+        self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None
+    ) -> Float[Tensor, "*batch n d"]:
+        key = z @ self.v1
+        context = rank1_attention(z @ self.v2, key, key, mask=mask)
+        return z + context.unsqueeze(-1) * self.output
+
+    @torch.no_grad()
+    def expand(self, head_size: int = 1) -> SelfAttention:
+        """The same map as eq. 2 with matrices of rank 1: W^K = u v1^T, W^Q = u v2^T, |u| = 1."""
+        u = torch.ones(head_size, 1, dtype=self.v1.dtype) * head_size**-0.5
+        full = SelfAttention(len(self.v1), head_size=head_size, dtype=self.v1.dtype)
+        full.key.copy_(u * self.v1)
+        full.value.copy_(u * self.v1)
+        full.query.copy_(u * self.v2)
+        full.output.copy_(self.output[:, None] * u.T)
+        return full
+
+
+def hardmax(scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+    """Equal weight on every largest entry of the last axis, 0 elsewhere."""
+    largest = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
+    return largest / largest.sum(-1, keepdim=True)

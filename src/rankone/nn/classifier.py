@@ -1,0 +1,106 @@
+"""The token classifier: token table, positions, blocks, linear head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from rankone.nn import masks
+from rankone.nn.attention import Rank1Attention, SelfAttention
+from rankone.nn.block import Block
+from rankone.nn.feedforward import FeedForward, Rank1FeedForward
+
+
+@dataclass(frozen=True)
+class Network:
+    """The shape of a token classifier: what must be known to build it before its weights come."""
+
+    vocabulary: int  # rows of the token table
+    labels: int
+    dim: int
+    hidden: int
+    positions: int = 0  # rows of the table of positions, 0 for none
+    depth: int = 1
+    attention: Literal["rank1", "softmax", "hardmax"] = "rank1"
+    heads: int = 1
+    head_size: int = 1
+    feedforward: Literal["rank1", "dense"] = "dense"
+    causal: bool = False
+
+    def block(self, dtype: torch.dtype) -> Block:
+        return Block(
+            Rank1Attention(self.dim, dtype=dtype)
+            if self.attention == "rank1"
+            else SelfAttention(
+                self.dim,
+                heads=self.heads,
+                head_size=self.head_size,
+                kind=self.attention,
+                dtype=dtype,
+            ),
+            (Rank1FeedForward if self.feedforward == "rank1" else FeedForward)(
+                self.dim, self.hidden, dtype=dtype
+            ),
+        )
+
+
+class TokenClassifier(nn.Module):
+    """logits = head(Block(... Block(X + E))), X the rows of the token table, E those of positions.
+
+    `table` is (vocabulary, d), `positions` (length, d) or None. Without positions the network is
+    permutation equivariant.
+    """
+
+    def __init__(self, shape: Network, *, dtype: torch.dtype = torch.float64) -> None:
+        super().__init__()
+        self.shape = shape
+        self.table = nn.Parameter(torch.randn(shape.vocabulary, shape.dim, dtype=dtype))
+        self.positions = (
+            nn.Parameter(torch.randn(shape.positions, shape.dim, dtype=dtype))
+            if shape.positions
+            else None
+        )
+        self.blocks = nn.ModuleList(shape.block(dtype) for _ in range(shape.depth))
+        self.head = nn.Linear(shape.dim, shape.labels, dtype=dtype)
+
+    def embed(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
+        """X + E."""
+        x = self.table[ids]
+        return x if self.positions is None else x + self.positions[: ids.shape[-1]]
+
+    def features(
+        self, ids: Int[Tensor, "batch n"], mask: Bool[Tensor, "batch *rest"] | None = None
+    ) -> Float[Tensor, "batch n d"]:
+        """What the last block puts out.
+
+        `mask` is True for real tokens, (batch, n), or where k may attend to l, (batch, n, n);
+        a causal network is causal besides.
+        """
+        n = ids.shape[-1]
+        if self.positions is not None and n > len(self.positions):
+            raise ValueError(f"{n} tokens, but the table of positions has {len(self.positions)}")
+        allowed = masks.combine(n, causal=self.shape.causal, mask=mask, device=ids.device)
+        z = self.embed(ids)
+        for block in self.blocks:
+            z = block(z, allowed)
+        return z
+
+    def forward(
+        self, ids: Int[Tensor, "batch n"], mask: Bool[Tensor, "batch *rest"] | None = None
+    ) -> Float[Tensor, "batch n labels"]:
+        logits: Tensor = self.head(self.features(ids, mask))
+        return logits
+
+    @torch.no_grad()
+    def expand(self) -> TokenClassifier:
+        """The same network with every matrix of rank 1 multiplied out; tables are shared."""
+        full = TokenClassifier.__new__(TokenClassifier)
+        nn.Module.__init__(full)
+        full.shape, full.table, full.positions = self.shape, self.table, self.positions
+        full.blocks = nn.ModuleList(block.expand() for block in self.blocks)  # type: ignore[operator]
+        full.head = self.head
+        return full

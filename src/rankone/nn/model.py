@@ -1,0 +1,100 @@
+"""A model: a network together with the words and labels its rows stand for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankone.errors import LengthError
+from rankone.nn import store
+from rankone.nn.classifier import TokenClassifier
+from rankone.nn.evaluate import Evaluator
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Row i of the token table is ``vocabulary[i]``; one more row, the last, is any other word.
+
+    ``reading`` tells how the corpus was read (``scheme``, ``lower``), so that other text can be
+    read the same way.
+    """
+
+    network: TokenClassifier
+    vocabulary: tuple[str, ...]
+    labels: tuple[str, ...]
+    reading: dict[str, Any] = field(default_factory=dict)
+
+    def predict(self, sentences: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
+        """The label of every token. A word the model does not know gets the row kept for those."""
+        given = [tuple(sentence) for sentence in sentences]
+        full = [tokens for tokens in given if tokens]
+        offsets = np.cumsum([0, *map(len, full)])
+        ids = self.rows([token for tokens in full for token in tokens])
+        names = np.array(self.labels, dtype=object)[self.label_ids(ids, offsets)].tolist()
+        found = iter([tuple(names[a:b]) for a, b in zip(offsets[:-1], offsets[1:], strict=True)])
+        return [next(found) if tokens else () for tokens in given]
+
+    def rows(self, words: Sequence[str]) -> Ints:
+        """Rows of the token table for these words."""
+        unknown, index = len(self.vocabulary), self._index
+        return np.fromiter((index.get(word, unknown) for word in words), np.int64, len(words))
+
+    def label_ids(
+        self,
+        token_ids: Ints,
+        offsets: Ints,
+        *,
+        where: Callable[[int], str] = lambda sentence: f"sentence {sentence + 1}",
+    ) -> Ints:
+        """Labels as numbers, for sentences ``offsets[j]:offsets[j + 1]`` of rows of the table.
+
+        `where` names a sentence in the error for one that is longer than the table of positions.
+        """
+        check_lengths(np.diff(offsets), self.network.shape.positions, where)
+        if not len(token_ids):
+            return np.empty(0, dtype=np.int64)
+        weight, bias = (p.detach().numpy() for p in (self.network.head.weight, self.network.head.bias))
+
+        def read(features: Floats) -> Ints:
+            return np.asarray((features @ weight.T + bias).argmax(1), dtype=np.int64)
+
+        return np.asarray(Evaluator(self.network).run(token_ids, offsets, read), dtype=np.int64)
+
+    def save(
+        self, directory: str | os.PathLike[str], *, report: Mapping[str, Any] | None = None
+    ) -> list[Path]:
+        """Write the model directory, whole or not at all; returns the files."""
+        return store.save(
+            directory, self.network, self.vocabulary, self.labels, self.reading, report
+        )
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.vocabulary)}
+
+
+def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) -> None:
+    """Refuse a sentence that is longer than the table of positions (0: there is none)."""
+    if positions and len(lengths) and lengths.max() > positions:
+        first = int(np.flatnonzero(lengths > positions)[0])
+        raise LengthError(
+            f"{int(lengths[first])} tokens, but the table of positions has {positions}",
+            where=where(first),
+            remedy="split the sentence, or memorize with a larger max_length (--max-length)",
+        )
+
+
+def load(directory: str | os.PathLike[str]) -> Model:
+    """A model from its directory; version, shapes and finiteness are checked first."""
+    network, vocabulary, labels, reading = store.load(directory)
+    return Model(network, vocabulary, labels, reading)

@@ -1,0 +1,184 @@
+"""The model directory: model.safetensors, config.json, vocabulary.json, labels.json, report.json."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from safetensors.torch import load_file, save_file
+
+from rankone.errors import ModelError, OutputError
+from rankone.nn.classifier import Network, TokenClassifier
+
+FORMAT, VERSION = "rankone", 1
+WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT = FILES = (
+    "model.safetensors",
+    "config.json",
+    "vocabulary.json",
+    "labels.json",
+    "report.json",
+)
+
+
+def save(
+    directory: str | os.PathLike[str],
+    network: TokenClassifier,
+    vocabulary: Sequence[str],
+    labels: Sequence[str],
+    reading: Mapping[str, Any],
+    report: Mapping[str, Any] | None,
+) -> list[Path]:
+    """Write everything beside the target, then move it in place."""
+    target = Path(directory).resolve()
+    check_target(target)
+    config = {
+        "format": FORMAT,
+        "version": VERSION,
+        "network": asdict(network.shape),
+        "reading": dict(reading),
+    }
+    documents = {CONFIG: config, VOCABULARY: list(vocabulary), LABELS: list(labels)}
+    if report is not None:
+        documents[REPORT] = dict(report)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the target, so on the same disk: moving the finished directory there is atomic.
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+            new = Path(scratch, "new")
+            new.mkdir()
+            parameters = {name: p.detach().contiguous() for name, p in network.named_parameters()}
+            save_file(parameters, new / WEIGHTS)
+            for name, document in documents.items():
+                indent = None if name == VOCABULARY else 2
+                text = json.dumps(document, ensure_ascii=False, indent=indent)
+                (new / name).write_text(text + "\n", encoding="utf-8")
+            if target.exists():
+                os.rename(target, Path(scratch, "old"))
+            os.rename(new, target)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise OutputError(
+            f"cannot write ({getattr(error, 'strerror', None) or error})",
+            where=str(target),
+            remedy="choose a directory that can be written to and has room",
+        ) from None
+    return [Path(directory, name) for name in FILES if (target / name).exists()]
+
+
+def check_target(target: Path) -> None:
+    """A new directory, an empty one, or an earlier model of ours; nothing else is written over."""
+    if target.is_dir():
+        strangers = [entry.name for entry in target.iterdir() if entry.name not in FILES]
+        if not strangers:
+            return
+        what = f"holds other files ({', '.join(sorted(strangers)[:3])})"
+    elif target.exists():
+        what = "is a file"
+    else:
+        return
+    raise OutputError(what, where=str(target), remedy="choose a new or an empty directory")
+
+
+def load(
+    directory: str | os.PathLike[str],
+) -> tuple[TokenClassifier, tuple[str, ...], tuple[str, ...], dict[str, Any]]:
+    """The parts of a model; refuses what does not fit together."""
+    home = Path(directory)
+    if not home.is_dir():
+        raise ModelError(
+            "no such directory", where=str(home), remedy="name a directory that memorize wrote"
+        )
+    config = _document(home / CONFIG)
+    shape = _shape(config, home / CONFIG)
+    vocabulary, labels = _words(home / VOCABULARY), _words(home / LABELS)
+    for words, rows, name in (
+        (vocabulary, shape.vocabulary - 1, VOCABULARY),
+        (labels, shape.labels, LABELS),
+    ):
+        if len(words) != rows or len(set(words)) != len(words):
+            raise ModelError(
+                f"{len(set(words))} different entries where the weights need {rows}",
+                where=str(home / name),
+                remedy="take all files of the directory from one run",
+            )
+    network = _network(shape, home / WEIGHTS)
+    reading = config.get("reading", {})
+    return network, vocabulary, labels, reading if isinstance(reading, dict) else {}
+
+
+def _shape(config: Any, path: Path) -> Network:
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise ModelError("not a rankone model", where=str(path), remedy="name another directory")
+    if config.get("version") != VERSION:
+        raise ModelError(
+            f"written in version {config.get('version')} of the format, this reads {VERSION}",
+            where=str(path),
+            remedy="memorize again with this rankone, or install the one that wrote it",
+        )
+    known = {f.name: f.type for f in fields(Network)}
+    given = config.get("network")
+    if not isinstance(given, dict) or set(given) != set(known):
+        raise ModelError("its network is not described whole", where=str(path), remedy="write it anew")
+    numbers = [value for value in given.values() if not isinstance(value, str | bool)]
+    sound = all(isinstance(value, int) and 0 <= value < 1 << 40 for value in numbers)
+    if not sound or given["attention"] not in ("rank1", "softmax", "hardmax"):
+        raise ModelError("its network is not sound", where=str(path), remedy="write it anew")
+    return Network(**given)
+
+
+def _network(shape: Network, path: Path) -> TokenClassifier:
+    """Build on no memory at all, then put the tensors of the file in place, each checked."""
+    try:
+        tensors = load_file(path)
+    except FileNotFoundError:
+        raise ModelError("no weights", where=str(path), remedy="memorize again") from None
+    except (OSError, safetensors.SafetensorError) as error:
+        raise ModelError(
+            f"damaged weights ({error})", where=str(path), remedy="copy or write them again"
+        ) from None
+    with torch.device("meta"):
+        network = TokenClassifier(shape)
+    wanted = {name: tuple(p.shape) for name, p in network.named_parameters()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if wanted != found:
+        name = next(n for n in sorted({*wanted, *found}) if wanted.get(n) != found.get(n))
+        raise ModelError(
+            f"{name} is {found.get(name, 'missing')} where config.json says {wanted.get(name)}",
+            where=str(path),
+            remedy="take all files of the directory from one run",
+        )
+    for name, tensor in tensors.items():
+        if tensor.dtype not in (torch.float32, torch.float64) or not tensor.isfinite().all():
+            raise ModelError(
+                f"{name} holds values that are not finite real numbers",
+                where=str(path),
+                remedy="write the weights anew",
+            )
+    network.load_state_dict(tensors, assign=True)
+    return network
+
+
+def _document(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(
+            "no such file", where=str(path), remedy="name a directory that memorize wrote"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"cannot be read ({error})", where=str(path), remedy="copy or write it again"
+        ) from None
+
+
+def _words(path: Path) -> tuple[str, ...]:
+    words = _document(path)
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ModelError("not a list of words", where=str(path), remedy="write it anew")
+    return tuple(words)
