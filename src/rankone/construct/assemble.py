@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
-from rankone.construct.mapping import ContextualMapping
+from rankone.construct.mapping import ContextualMapping, Floats
 from rankone.construct.readout import Readout
 from rankone.nn import Block, Network, Rank1Attention, SelfAttention, TokenClassifier
 
@@ -16,7 +15,6 @@ def assemble(
     mapping: ContextualMapping,
     attention: Rank1Attention | SelfAttention,
     readout: Readout,
-    *,
     labels: int,
     causal: bool,
 ) -> TokenClassifier:
@@ -38,16 +36,18 @@ def assemble(
         feedforward="rank1",
         causal=causal,
     )
-    with torch.device("meta"):  # the weights are all put in place below
-        network = TokenClassifier(shape)
-    network.table = _parameter(mapping.table)
-    network.positions = None if mapping.positions is None else _parameter(mapping.positions)
-    network.blocks[0] = Block(attention, readout.layer(mapping.direction, mapping.out))
     number = np.arange(1.0, labels + 1)
-    network.head.weight = _parameter(2 * number[:, None] * mapping.direction)
-    network.head.bias = _parameter(-(number**2))
-    return network
+    head = nn.Linear(dim, labels, dtype=torch.float64)
+    head.weight = _parameter(2 * number[:, None] * mapping.direction)
+    head.bias = _parameter(-(number**2))
+    return TokenClassifier.assemble(
+        shape,
+        _parameter(mapping.table),
+        None if mapping.positions is None else _parameter(mapping.positions),
+        [Block(attention, readout.layer(mapping.direction, mapping.out))],
+        head,
+    )
 
 
-def _parameter(values: NDArray[np.float64]) -> nn.Parameter:
-    return nn.Parameter(torch.from_numpy(np.ascontiguousarray(values)))
+def _parameter(values: Floats) -> nn.Parameter:
+    return nn.Parameter(torch.from_numpy(values))

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 
-from rankone.construct.changes import Changes, changes_on_line
+from rankone.construct.line import Changes, Line, changes_on_line
 from rankone.construct.mapping import ContextualMapping, Floats
-from rankone.construct.readout import RAMP, Kind
+from rankone.construct.readout import RAMP
 from rankone.construct.targets import ContextTargets
 from rankone.corpus import Corpus
-from rankone.kernels import rank1_attention_ragged
 
 SPREAD = 16.0  # largest difference of two scores: logits of order 1 to 10 separate best
 SHARES = 4.0 ** -np.arange(12)  # of the line that context may take, beside the token's own place
 ROUNDING = 1e-3  # output error by rounding that is accepted for the sake of fewer units
 
 
-def given_mapping(
+def given_line(
     corpus: Corpus,
     targets: ContextTargets,
     vectors: Floats,
     *,
     length: int,
     causal: bool,
-    kind: Kind,
+    by_demand: bool,
     rng: np.random.Generator,
-) -> ContextualMapping:
+) -> Line:
     """Random directions for key, query and readout; positions as in Corollary 2, repaired.
 
     E_k = k (4 r_max / sqrt d) (1, ..., 1): the encoding of eq. 48 puts two tokens at different
@@ -37,7 +36,8 @@ def given_mapping(
 
     The readout gives context only a share of the line. With a small share the contexts of one token
     stay together, so that few neighbours carry different labels and few units are needed; but
-    gaps shrink with it. The smallest readout wins whose rounding error stays below `ROUNDING`.
+    gaps shrink with it. The smallest readout wins whose rounding error stays below `ROUNDING`; if
+    every context needs a place of its own (`by_demand`), the most accurate one.
 
     The unknown word is the mean of the vectors.
     """
@@ -48,34 +48,36 @@ def given_mapping(
         step = 4 * float(np.linalg.norm(vectors, axis=1).max())
         positions = np.outer(np.arange(1, length + 1), np.full(dim, step / np.sqrt(dim)))
         reach = step * length
-    v1, v2 = (_direction(vectors, reach, 1.0, rng.standard_normal(dim)) for _ in range(2))
-    project = partial(_project, corpus, table, positions)
-    key, query = project(v1), project(v2)
-    spread = float(np.abs(query).max() * np.ptp(key))
-    v2, query = (v * (SPREAD / spread if spread else 1.0) for v in (v2, query))
-    average = rank1_attention_ragged(query, key, key, corpus.offsets, causal=causal)
+    v1, v2, draw = rng.standard_normal((3, dim))
+    v1, v2 = (_tilt(v, vectors, reach, 1.0) for v in (v1, v2))
+    mapping = ContextualMapping(table, positions, v1, v2, np.zeros(dim), v1, out=0)
+    spread = np.abs(mapping.project(corpus, v2)).max() * np.ptp(mapping.project(corpus, v1))
+    mapping = replace(mapping, v2=v2 * (SPREAD / spread if spread else 1.0))
+    average = mapping.averages(corpus, causal)
     size = max(float(np.std(average)), float(np.abs(average).max()) * 1e-3)
 
-    draw, tried = rng.standard_normal(dim), []
+    best: tuple[bool, float, Line] | None = None
     for share in SHARES.tolist():
-        direction = _direction(vectors, reach, share, draw)
+        direction = _tilt(draw, vectors, reach, share)
         out = int(np.abs(direction).argmax())
         direction /= direction[out]
-        weight = share / size * float(np.std(project(direction)) or 1.0)
-        changes = _changes(project(direction) + weight * average, targets, kind)
-        error = _rounding(changes)
-        mapping = ContextualMapping(
-            table, positions, v1, v2, weight * np.eye(dim)[out], direction, out
-        )
-        by_error = error > ROUNDING or kind == "paper"  # then units cannot be saved
-        tried.append((error > ROUNDING, error if by_error else len(changes.left), len(tried), mapping))
-    return min(tried)[-1]
+        own = mapping.project(corpus, direction)
+        weight = share / size * float(np.std(own) or 1.0)
+        ids = own + weight * average
+        changes = changes_on_line(ids, targets.labels)
+        error = _rounding(_all_gaps(ids, targets) if by_demand else changes)
+        coarse = error > ROUNDING
+        cost = error if coarse or by_demand else float(len(changes.left))
+        if best is None or (coarse, cost) < best[:2]:
+            output = weight * np.eye(dim)[out]
+            placed = replace(mapping, output=output, direction=direction, out=out)
+            best = coarse, cost, Line(placed, ids, changes)
+    assert best is not None
+    return best[-1]
 
 
-def _changes(ids: Floats, targets: ContextTargets, kind: Kind) -> Changes:
-    """The gaps the readout must bridge: between labels, or between all contexts."""
-    if kind == "merged":
-        return changes_on_line(ids, targets.labels)
+def _all_gaps(ids: Floats, targets: ContextTargets) -> Changes:
+    """As if every context had a label of its own."""
     seen = np.unique(targets.contexts)
     return changes_on_line(ids[seen], np.argsort(np.argsort(ids[seen])) % 2)
 
@@ -90,22 +92,11 @@ def _rounding(changes: Changes) -> float:
     return float(np.finfo(float).eps * size * np.linalg.norm(jump))
 
 
-def _direction(vectors: Floats, reach: float, share: float, draw: Floats) -> Floats:
+def _tilt(draw: Floats, vectors: Floats, reach: float, share: float) -> Floats:
     """`draw`, tilted so that tokens have standard deviation 1 on it and positions span `share`."""
     ones = np.full(len(draw), len(draw) ** -0.5)
     across = draw - (draw @ ones) * ones if reach else draw
-    along = vectors @ across
-    spread = float(np.std(along))
+    spread = float(np.std(vectors @ across))
     if spread <= 1e-9 * float(np.abs(vectors).max()):  # one token, or nothing but `ones` to lean on
         return draw / float(np.abs(vectors @ draw).max() or 1.0)
     return across / spread + (share / reach * ones if reach else 0.0)
-
-
-def _project(
-    corpus: Corpus, table: Floats, positions: Floats | None, direction: Floats
-) -> Floats:
-    """direction^T (X + E) for every token of the corpus."""
-    values = (table @ direction)[corpus.token_ids]
-    if positions is not None:
-        values += (positions @ direction)[corpus.positions]
-    return values

@@ -1,4 +1,4 @@
-"""The contextual mapping: what the attention layer is, and the context ids it gives (Theorem 2)."""
+"""The contextual mapping: token vectors and the attention layer that tells contexts apart."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from rankone.corpus import Corpus
-from rankone.nn.attention import Rank1Attention, SelfAttention
-from rankone.nn.evaluate import attention_layer, embed
+from rankone.kernels import rank1_attention_ragged
+from rankone.nn import Rank1Attention, SelfAttention
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -18,13 +18,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ContextualMapping:
-    """Token vectors and the attention layer that tells their contexts apart.
+    """Token vectors X, positions E, and the attention of eq. 20 (Theorem 2).
 
-    A token's context id is the vector F^(SA)(X + E)_k; the readout sees it through one direction,
-    as the number s = direction^T F^(SA)(X + E)_k. Both layers write along coordinate ``out``,
-    where ``direction`` is exactly 1, so that what they write adds to s unchanged.
-    ``cell`` is the width of the interval of s that a token owns: its contexts lie in
-    ``table[token, out] + [-2, cell - 2]``, whatever the sentence. None: tokens own no intervals.
+    A token's context id is the vector F^(SA)(X + E)_k. The readout sees it through one direction,
+    as the number s = direction^T F^(SA)(X + E)_k; the line is where these numbers lie. Both layers
+    write along coordinate ``out``, where ``direction`` is exactly 1, so what they write adds to s
+    unchanged.
     """
 
     table: Floats  # (vocabulary + 1, d)
@@ -34,28 +33,21 @@ class ContextualMapping:
     output: Floats
     direction: Floats
     out: int
-    cell: float | None = None
 
     def attention(self, head_size: int = 1) -> Rank1Attention | SelfAttention:
         """Eq. 20, or eq. 2 with matrices of rank 1 where the head size is not 1."""
-        rank1 = Rank1Attention(len(self.v1), dtype=torch.float64)
-        with torch.no_grad():
-            for parameter, vector in (
-                (rank1.v1, self.v1),
-                (rank1.v2, self.v2),
-                (rank1.output, self.output),
-            ):
-                parameter.copy_(torch.from_numpy(vector))
+        rank1 = Rank1Attention.assemble(*map(torch.from_numpy, (self.v1, self.v2, self.output)))
         return rank1 if head_size == 1 else rank1.expand(head_size)
 
-    def context_ids(
-        self, corpus: Corpus, attention: Rank1Attention | SelfAttention, causal: bool
-    ) -> Floats:
-        """The number s of every token of the corpus."""
-        layer = attention_layer(attention, causal)
-        return np.concatenate(
-            [
-                layer(z, chunk) @ self.direction
-                for chunk, z in embed(self.table, self.positions, corpus.token_ids, corpus.offsets)
-            ]
-        )
+    def project(self, corpus: Corpus, direction: Floats) -> Floats:
+        """direction^T (X + E) for every token of the corpus."""
+        values = np.take(self.table @ direction, corpus.token_ids)
+        if self.positions is not None:
+            values += np.take(self.positions @ direction, corpus.positions)
+        return values
+
+    def averages(self, corpus: Corpus, causal: bool) -> Floats:
+        """What attention adds along ``output``: the softmax average of the keys, per token."""
+        key, query = self.project(corpus, self.v1), self.project(corpus, self.v2)
+        return rank1_attention_ragged(query, key, key, corpus.offsets, causal=causal)
+

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone.construct.assemble import assemble
-from rankone.construct.changes import changes_in_cells, changes_on_line
-from rankone.construct.free import free_mapping
-from rankone.construct.given import given_mapping
-from rankone.construct.mapping import ContextualMapping, Floats
+from rankone.construct.free import free_line
+from rankone.construct.given import given_line
+from rankone.construct.mapping import Floats
 from rankone.construct.memorized import Memorized
-from rankone.construct.readout import Kind, Readout, merged_readout, paper_readout
+from rankone.construct.readout import Kind, merged_readout, paper_readout
 from rankone.construct.targets import ContextTargets, choose_targets
 from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.construct.verify import check_dense, check_fast, outputs
@@ -74,19 +73,21 @@ def memorize(
     for draw in range(1, DRAWS + 1):
         clock.start("construct")
         rng = np.random.default_rng([seed, draw])
-        if given is None:
-            every = readout == "paper"
-            mapping = free_mapping(corpus, targets.labels, length=length, demand=every, rng=rng)
-        else:
-            mapping = given_mapping(
-                corpus, targets, given, length=length, causal=causal, kind=readout, rng=rng
-            )
-        attention = mapping.attention(head_size)
-        ids = mapping.context_ids(corpus, attention, causal)
-        units = fit_readout(readout, mapping, ids, corpus, targets)
-        if not units.min_gap > 0:
-            continue  # two contexts fell on one number
-        network = assemble(mapping, attention, units, labels=len(corpus.label_names), causal=causal)
+        how = {"length": length, "causal": causal, "by_demand": readout == "paper", "rng": rng}
+        line = (
+            free_line(corpus, targets, **how)
+            if given is None
+            else given_line(corpus, targets, given, **how)
+        )
+        units = (
+            merged_readout(line.changes)
+            if readout == "merged"
+            else paper_readout(line.ids, targets.labels, targets.contexts)
+        )
+        if units is None:
+            continue
+        attention = line.mapping.attention(head_size)
+        network = assemble(line.mapping, attention, units, len(corpus.label_names), causal)
 
         clock.start("verify")
         y = outputs(network, corpus)
@@ -141,19 +142,6 @@ def memorize(
         conflicts=targets.conflicts,
         remarks=_remarks(corpus, targets, positions),
     )
-
-
-def fit_readout(
-    kind: Kind, mapping: ContextualMapping, ids: Floats, corpus: Corpus, targets: ContextTargets
-) -> Readout:
-    """Units for the labels of all contexts, given where their ids lie on the line."""
-    if kind == "paper":
-        seen = np.unique(targets.contexts)
-        seen = seen[np.argsort(ids[seen], kind="stable")]
-        return paper_readout(ids[seen], targets.labels[seen] + 1)
-    if mapping.cell is None:
-        return merged_readout(changes_on_line(ids, targets.labels))
-    return merged_readout(changes_in_cells(mapping, ids, corpus.token_ids, targets.labels))
 
 
 def _as_corpus(corpus: Corpus | str | os.PathLike[str] | Iterable[Any]) -> Corpus:

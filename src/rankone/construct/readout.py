@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from rankone.construct.changes import Changes
+from rankone.construct.line import Changes
 from rankone.construct.mapping import Floats, Ints
 from rankone.nn.feedforward import Rank1FeedForward
 
@@ -33,22 +33,19 @@ class Readout:
 
     def layer(self, direction: Floats, out: int) -> Rank1FeedForward:
         """Eq. 3 with W1 = gain direction^T and W2 = e_out out_gain^T."""
-        layer = Rank1FeedForward(len(direction), len(self.gain), dtype=torch.float64)
         e_out = np.eye(len(direction))[out]
-        with torch.no_grad():
-            for parameter, vector in (
-                (layer.gain, self.gain),
-                (layer.direction, direction),
-                (layer.bias1, self.bias),
-                (layer.out_direction, e_out),
-                (layer.out_gain, self.out_gain),
-                (layer.bias2, self.constant * e_out),
-            ):
-                parameter.copy_(torch.from_numpy(vector))
-        return layer
+        vectors = {
+            "gain": self.gain,
+            "direction": direction,
+            "bias1": self.bias,
+            "out_direction": e_out,
+            "out_gain": self.out_gain,
+            "bias2": self.constant * e_out,
+        }
+        return Rank1FeedForward.assemble(**{k: torch.from_numpy(v) for k, v in vectors.items()})
 
 
-def merged_readout(changes: Changes) -> Readout:
+def merged_readout(changes: Changes) -> Readout | None:
     """Two units per change of label: a ramp in the middle of the gap where it happens::
 
         after  ........______          left and right are the context ids on either side, so
@@ -58,10 +55,13 @@ def merged_readout(changes: Changes) -> Readout:
 
     Two more units, relu(s) and relu(-s), take away the s
     that the skip connection of eq. 3 brings along: s - relu(s) + relu(-s) = 0, without rounding.
+    None if there is no room for a ramp: two contexts with different labels have one id.
     """
     gap = changes.right - changes.left
     middle, half = changes.left + gap / 2, gap * (RAMP / 2)
     rise, fall = middle - half, middle + half
+    if not (fall > rise).all():
+        return None
     slope = (changes.after - changes.before) / (fall - rise)
     ones = np.ones(2 * len(gap))
     return Readout(
@@ -73,23 +73,30 @@ def merged_readout(changes: Changes) -> Readout:
     )
 
 
-def paper_readout(ids: Floats, labels: Ints) -> Readout:
+def paper_readout(ids: Floats, labels: Ints, contexts: Ints) -> Readout | None:
     """One unit per context id, after Zhang et al.: f is linear between neighbouring context ids.
 
-    `ids` are sorted and distinct. Unit i bends at b_i, with b_1 = s_1 - 1 and b_i = s_(i-1), and
-    takes f through y_i - s_i, so that the skip connection makes it y_i:
+    Each token has an id, a label (from 0) and, in `contexts`, the first token with its context.
+    With the ids s_i of the different contexts in order and their labels y_i (from 1), unit i bends
+    at b_i, where b_1 = s_1 - 1 and b_i = s_(i-1), and takes f through y_i - s_i, so that the skip
+    connection makes it y_i:
 
         w_i = (y_i - s_i - sum_(j<i) w_j (s_i - b_j)) / (s_i - b_i)
 
-    which is the change of slope at b_i.
+    which is the change of slope at b_i. None if two different contexts have one id.
     """
-    bends = np.concatenate([ids[:1] - 1.0, ids[:-1]])
-    rise = np.diff(labels - ids, prepend=0.0)  # f is 0 left of all bends
-    slopes = rise / (ids - bends)
+    each = np.unique(contexts)
+    each = each[np.argsort(ids[each])]
+    s, y = ids[each], labels[each] + 1
+    bends = np.concatenate([s[:1] - 1.0, s[:-1]])
+    gaps = s - bends
+    if not gaps.min() > 0:
+        return None
+    slopes = np.diff(y - s, prepend=0.0) / gaps  # f is 0 left of all bends
     return Readout(
-        gain=np.ones(len(ids)),
+        gain=np.ones(len(s)),
         bias=-bends,
         out_gain=np.diff(slopes, prepend=0.0),
         constant=0.0,
-        min_gap=float(np.diff(ids).min()) if len(ids) > 1 else np.inf,
+        min_gap=float(gaps[1:].min()) if len(s) > 1 else np.inf,
     )

@@ -42,7 +42,7 @@ def outputs(network: TokenClassifier, corpus: Corpus) -> Floats:
     The head's row for label c is 2c p; y = p^T features, and the first row (c = 1) is 2p.
     """
     p = network.head.weight[0].detach().numpy() / 2
-    found = Evaluator(network).run(corpus.token_ids, corpus.offsets, lambda z: z @ p)
+    found = Evaluator(network).run(corpus.token_ids, corpus.offsets, lambda z: p @ z)
     return np.asarray(found, dtype=np.float64)
 
 

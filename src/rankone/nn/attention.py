@@ -70,6 +70,14 @@ class Rank1Attention(nn.Module):
             nn.Parameter(torch.randn(dim, dtype=dtype) * dim**-0.5) for _ in range(3)
         )
 
+    @classmethod
+    def assemble(cls, v1: Tensor, v2: Tensor, output: Tensor) -> Rank1Attention:
+        """From given vectors."""
+        layer = cls.__new__(cls)
+        nn.Module.__init__(layer)
+        layer.v1, layer.v2, layer.output = map(nn.Parameter, (v1, v2, output))
+        return layer
+
     def forward(
         self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None
     ) -> Float[Tensor, "*batch n d"]:

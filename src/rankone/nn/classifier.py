@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,6 +68,22 @@ class TokenClassifier(nn.Module):
         self.blocks = nn.ModuleList(shape.block(dtype) for _ in range(shape.depth))
         self.head = nn.Linear(shape.dim, shape.labels, dtype=dtype)
 
+    @classmethod
+    def assemble(
+        cls,
+        shape: Network,
+        table: nn.Parameter,
+        positions: nn.Parameter | None,
+        blocks: Iterable[Block],
+        head: nn.Linear,
+    ) -> TokenClassifier:
+        """From parts that exist already."""
+        network = cls.__new__(cls)
+        nn.Module.__init__(network)
+        network.shape, network.table, network.positions = shape, table, positions
+        network.blocks, network.head = nn.ModuleList(blocks), head
+        return network
+
     def embed(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
         """X + E."""
         x = self.table[ids]
@@ -98,9 +115,5 @@ class TokenClassifier(nn.Module):
     @torch.no_grad()
     def expand(self) -> TokenClassifier:
         """The same network with every matrix of rank 1 multiplied out; tables are shared."""
-        full = TokenClassifier.__new__(TokenClassifier)
-        nn.Module.__init__(full)
-        full.shape, full.table, full.positions = self.shape, self.table, self.positions
-        full.blocks = nn.ModuleList(block.expand() for block in self.blocks)  # type: ignore[operator]
-        full.head = self.head
-        return full
+        blocks = [block.expand() for block in self.blocks]  # type: ignore[operator]
+        return TokenClassifier.assemble(self.shape, self.table, self.positions, blocks, self.head)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from rankone.kernels import rank1_attention_ragged
 from rankone.kernels.ragged import by_length
@@ -26,23 +27,24 @@ class Evaluator:
     """Applies a network to sentences ``offsets[j]:offsets[j + 1]`` of a column of token ids.
 
     Equal to the network's own forward pass up to rounding. Sentences come in chunks of about
-    65,000 tokens, so memory does not grow with the corpus. Attention of rank 1 goes through
+    65,000 tokens, so memory does not grow with the corpus, and as in the paper tokens are columns:
+    layers map (d, tokens) to (d, tokens). Attention of rank 1 goes through
     `rank1_attention_ragged`; a feed-forward layer of rank 1 through `PiecewiseLinear`, O(log q)
     per token instead of O(q).
     """
 
     def __init__(self, network: TokenClassifier) -> None:
-        self.table = network.table.detach().numpy()
-        self.positions = None if network.positions is None else network.positions.detach().numpy()
+        self.table = _columns(network.table)
+        self.positions = None if network.positions is None else _columns(network.positions)
         self.layers: list[Layer] = []
         for block in network.blocks:
-            self.layers.append(attention_layer(block.attention, network.shape.causal))  # type: ignore[arg-type]
-            self.layers.append(feedforward_layer(block.feedforward))  # type: ignore[arg-type]
+            self.layers.append(attention_layer(block.attention, network.shape.causal))
+            self.layers.append(feedforward_layer(block.feedforward))
 
     def run(
         self, token_ids: Ints, offsets: Ints, read: Callable[[Floats], NDArray[np.generic]]
     ) -> NDArray[np.generic]:
-        """`read` of the features (tokens, d) of every chunk, put together again."""
+        """`read` of the features (d, tokens) of every chunk, put together again."""
         results = []
         for chunk, z in self.embedded(token_ids, offsets):
             for layer in self.layers:
@@ -51,68 +53,71 @@ class Evaluator:
         return np.concatenate(results)
 
     def embedded(self, token_ids: Ints, offsets: Ints) -> Iterator[tuple[Ints, Floats]]:
-        """X + E chunk by chunk: (offsets within the chunk, one row per token)."""
-        return embed(self.table, self.positions, token_ids, offsets)
+        """X + E of whole sentences: (their offsets within the chunk, one column per token)."""
+        n_sentences, first = len(offsets) - 1, 0
+        while first < n_sentences:
+            last = int(np.searchsorted(offsets, offsets[first] + CHUNK, side="right")) - 1
+            last = min(max(last, first + 1), n_sentences)
+            chunk = offsets[first : last + 1] - offsets[first]
+            z = np.take(self.table, token_ids[offsets[first] : offsets[last]], axis=1)
+            if self.positions is not None:
+                place = np.arange(z.shape[1]) - np.repeat(chunk[:-1], np.diff(chunk))
+                z += np.take(self.positions, place, axis=1)
+            yield chunk, z
+            first = last
 
 
-def embed(
-    table: Floats, positions: Floats | None, token_ids: Ints, offsets: Ints
-) -> Iterator[tuple[Ints, Floats]]:
-    """X + E for whole sentences, about `CHUNK` tokens at a time."""
-    n_sentences, first = len(offsets) - 1, 0
-    while first < n_sentences:
-        last = int(np.searchsorted(offsets, offsets[first] + CHUNK, side="right")) - 1
-        last = min(max(last, first + 1), n_sentences)
-        chunk = offsets[first : last + 1] - offsets[first]
-        z = table[token_ids[offsets[first] : offsets[last]]]
-        if positions is not None:
-            z += positions[np.arange(len(z)) - np.repeat(chunk[:-1], np.diff(chunk))]
-        yield chunk, z
-        first = last
-
-
-@torch.no_grad()
-def attention_layer(attention: SelfAttention | Rank1Attention, causal: bool) -> Layer:
-    """The attention as a function of (rows, offsets)."""
+def attention_layer(attention: nn.Module | Tensor, causal: bool) -> Layer:
+    """The attention as a function of (columns, offsets)."""
     if isinstance(attention, Rank1Attention):
-        v1, v2, output = (
-            p.detach().numpy() for p in (attention.v1, attention.v2, attention.output)
-        )
+        v1, v2, output = map(_numpy, (attention.v1, attention.v2, attention.output))
 
         def rank1(z: Floats, offsets: Ints) -> Floats:
-            key = z @ v1
-            context = rank1_attention_ragged(z @ v2, key, key, offsets, causal=causal)
-            return z + context[:, None] * output
+            key = v1 @ z
+            z += output[:, None] * rank1_attention_ragged(v2 @ z, key, key, offsets, causal=causal)
+            return z
 
         return rank1
+    assert isinstance(attention, SelfAttention)
 
     @torch.no_grad()
     def general(z: Floats, offsets: Ints) -> Floats:
-        out = np.empty_like(z)
+        rows, out = np.ascontiguousarray(z.T), np.empty(z.shape[::-1])
         for length, starts in by_length(offsets, CELLS // len(attention.key)):
             at = starts[:, None] + np.arange(length)
             mask = torch.ones(length, length, dtype=torch.bool).tril() if causal else None
-            out[at] = attention(torch.from_numpy(z[at]), mask).numpy()
-        return out
+            out[at] = attention(torch.from_numpy(rows[at]), mask).numpy()
+        return np.ascontiguousarray(out.T)
 
     return general
 
 
-def feedforward_layer(layer: FeedForward | Rank1FeedForward) -> Layer:
-    """The feed-forward layer as a function of rows."""
+def feedforward_layer(layer: nn.Module | Tensor) -> Layer:
+    """The feed-forward layer as a function of columns."""
     if isinstance(layer, Rank1FeedForward):
-        f, bias2 = layer.piecewise(), layer.bias2.detach().numpy()
-        a, w = layer.direction.detach().numpy(), layer.out_direction.detach().numpy()
+        f = layer.piecewise()
+        a, w, bias2 = map(_numpy, (layer.direction, layer.out_direction, layer.bias2))
 
         def folded(h: Floats, _: Ints) -> Floats:
-            return h + f(h @ a)[:, None] * w + bias2
+            h += w[:, None] * f(a @ h) + bias2[:, None]
+            return h
 
         return folded
+    assert isinstance(layer, FeedForward)
 
     @torch.no_grad()
     def general(h: Floats, _: Ints) -> Floats:
         step = max(1, CELLS // max(1, len(layer.bias1)))
-        rows = torch.from_numpy(h)
-        return torch.cat([layer(part) for part in rows.split(step)]).numpy()
+        rows = torch.from_numpy(np.ascontiguousarray(h.T))
+        out = torch.cat([layer(part) for part in rows.split(step)])
+        return np.ascontiguousarray(out.numpy().T)
 
     return general
+
+
+def _numpy(parameter: Tensor) -> Floats:
+    return parameter.detach().numpy()
+
+
+def _columns(table: Tensor) -> Floats:
+    return np.ascontiguousarray(_numpy(table).T)

@@ -45,6 +45,25 @@ class Rank1FeedForward(nn.Module):
         self.out_gain = nn.Parameter(torch.randn(hidden, dtype=dtype) * max(1, hidden) ** -0.5)
         self.bias2 = nn.Parameter(torch.zeros(dim, dtype=dtype))
 
+    @classmethod
+    def assemble(
+        cls,
+        *,
+        gain: Tensor,
+        direction: Tensor,
+        bias1: Tensor,
+        out_direction: Tensor,
+        out_gain: Tensor,
+        bias2: Tensor,
+    ) -> Rank1FeedForward:
+        """From given vectors."""
+        layer = cls.__new__(cls)
+        nn.Module.__init__(layer)
+        layer.gain, layer.direction, layer.bias1 = map(nn.Parameter, (gain, direction, bias1))
+        layer.out_direction, layer.out_gain = nn.Parameter(out_direction), nn.Parameter(out_gain)
+        layer.bias2 = nn.Parameter(bias2)
+        return layer
+
     def forward(self, h: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         s = (h @ self.direction).unsqueeze(-1)
         added = torch.relu(s * self.gain + self.bias1) @ self.out_gain

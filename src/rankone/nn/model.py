@@ -66,7 +66,7 @@ class Model:
         weight, bias = (p.detach().numpy() for p in (self.network.head.weight, self.network.head.bias))
 
         def read(features: Floats) -> Ints:
-            return np.asarray((features @ weight.T + bias).argmax(1), dtype=np.int64)
+            return np.asarray((weight @ features + bias[:, None]).argmax(0), dtype=np.int64)
 
         return np.asarray(Evaluator(self.network).run(token_ids, offsets, read), dtype=np.int64)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -53,6 +54,8 @@ class PiecewiseLinear:
         return cls(theta, values, slopes)
 
     def __call__(self, s: Floats) -> Floats:
-        piece = np.searchsorted(self.knots, s)
+        # torch's bisection is the same as numpy's, but runs on all cores.
+        piece = torch.searchsorted(torch.from_numpy(self.knots), torch.from_numpy(s)).numpy()
         anchor = np.maximum(piece - 1, 0)
-        return self.values[anchor] + self.slopes[piece] * (s - self.knots[anchor])
+        rise = np.take(self.slopes, piece) * (s - np.take(self.knots, anchor))
+        return np.take(self.values, anchor) + rise

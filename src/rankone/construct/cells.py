@@ -1,0 +1,134 @@
+"""Cells: every token owns an interval of the line. What is in them, and in which order they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankone.construct.line import Changes
+from rankone.construct.mapping import Floats, Ints
+
+SLOT = 4.0  # a sequence id moves a token by at most 3/2 either way: 1/2 is left free on both sides
+GUARD = 1.0  # so between the contexts of neighbouring cells there is at least this much
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The contexts of the tokens that have several labels, sorted by token, then along the line.
+
+    ``members`` are their indices in the corpus, ``tokens`` and ``labels`` belong to them.
+    ``first`` and ``last`` are the labels at the two ends of every token's cell, ``counts`` its
+    occurrences. A word without any, as the unknown one, has the most frequent label.
+    """
+
+    members: Ints
+    tokens: Ints
+    labels: Ints
+    first: Ints
+    last: Ints
+    counts: Ints
+    several: Ints  # the tokens with several labels
+
+
+def fill_cells(within: Floats, tokens: Ints, labels: Ints, size: int) -> Cells:
+    """Sort what needs sorting: a token with one label needs no order in its cell."""
+    first = np.full(size, np.bincount(labels).argmax())
+    first[tokens] = labels
+    several = np.zeros(size, dtype=bool)
+    several[tokens[labels != np.take(first, tokens)]] = True
+    which = np.flatnonzero(several)
+    members = np.flatnonzero(np.take(several, tokens))
+    members = members[np.argsort(within[members])]
+    number = np.zeros(size, dtype=np.uint16 if len(which) < 1 << 16 else np.int64)  # 16 bits: radix
+    number[which] = np.arange(len(which))
+    members = members[np.argsort(number[tokens[members]], kind="stable")]
+    inside, names = tokens[members], labels[members]
+    last = first.copy()
+    first[inside[::-1]] = names[::-1]
+    last[inside] = names
+    return Cells(members, inside, names, first, last, np.bincount(tokens, minlength=size), which)
+
+
+def order_cells(cells: Cells, by_demand: bool) -> Ints:
+    """The rank of every token's cell, 0 for the one that ends at the number 0.
+
+    Cells lie left of 0. Floating-point numbers are densest at 0, and a unit that bends the readout
+    at theta is off by rounding in proportion to |theta| / gap; so the tokens with most contexts,
+    whose gaps are the smallest, come nearest to 0.
+
+    If `by_demand`, that is all: every context needs a place of its own. Otherwise only changes of
+    label matter. Outermost lie the tokens with one label, side by side by label; then those with
+    several, frequent ones further in by powers of 4, chained so that neighbours' labels agree.
+    """
+    size = len(cells.counts)
+    if by_demand:
+        line = np.argsort(cells.counts, kind="stable")
+    else:
+        single = np.ones(size, dtype=bool)
+        single[cells.several] = False
+        outer = np.flatnonzero(single)
+        outer = outer[np.lexsort((cells.counts[outer], cells.first[outer]))]
+        line = np.concatenate([outer, _chain(cells, int(cells.last[outer[-1]]))])
+    rank = np.empty(size, dtype=np.int64)
+    rank[line] = np.arange(size - 1, -1, -1)
+    return rank
+
+
+def changes_in_cells(cells: Cells, places: Floats, ids: Floats, width: float) -> Changes:
+    """Where labels change inside cells, and between them.
+
+    Cell t spans ``places[t] - 2`` to that plus `width`. Between two cells the change lies on their
+    border, so that no sentence whatever can carry a token into it.
+    """
+    t, y = cells.tokens, cells.labels
+    at = np.flatnonzero((t[1:] == t[:-1]) & (y[1:] != y[:-1]))
+    line = np.argsort(places)
+    between = np.flatnonzero(cells.last[line[:-1]] != cells.first[line[1:]])
+    borders = places[line[between + 1]] - SLOT / 2
+    return Changes(
+        left=np.concatenate([ids[cells.members[at]], borders - GUARD / 2]),
+        right=np.concatenate([ids[cells.members[at + 1]], borders + GUARD / 2]),
+        before=np.concatenate([y[at], cells.last[line[between]]]) + 1,
+        after=np.concatenate([y[at + 1], cells.first[line[between + 1]]]) + 1,
+        first=int(cells.first[line[0]]) + 1,
+    )
+
+
+def _chain(cells: Cells, label: int) -> Ints:
+    """Tokens with several labels from the outside in, starting next to `label`.
+
+    A cell leads from its first label to its last. Within a class of frequency, cells are laid like
+    dominoes: next comes one that begins with the label at hand, if there is one.
+    """
+    classes = np.log2(cells.counts[cells.several]) // 2
+    chain: list[int] = []
+    for frequency in np.unique(classes):
+        tokens = cells.several[classes == frequency]
+        ends = cells.first[tokens].tolist(), cells.last[tokens].tolist()
+        ways: dict[int, dict[int, list[int]]] = {}  # ways[a][b]: the cells that lead from a to b
+        for token, a, b in zip(tokens.tolist(), *ends, strict=True):
+            ways.setdefault(a, {}).setdefault(b, []).append(token)
+        while ways:
+            here = label if label in ways else max(ways, key=lambda a: len(ways[a]))
+            there = here if here in ways[here] else max(ways[here], key=lambda b: len(ways[here][b]))
+            out = ways[here][there]
+            back = ways.get(there, {}).get(here, [])
+            if there == here or there not in ways:  # a loop, or a label where no cell begins
+                chain += out
+                out.clear()
+                label = there
+            elif back:  # to and fro, as often as it goes
+                pairs = list(zip(out, back, strict=False))
+                chain += [token for pair in pairs for token in pair]
+                del out[: len(pairs)], back[: len(pairs)]
+                label = here
+            else:
+                chain.append(out.pop())
+                label = there
+            for a, b in ((here, there), (there, here)):
+                if a in ways and not ways[a].get(b, True):
+                    del ways[a][b]
+                    if not ways[a]:
+                        del ways[a]
+    return np.array(chain, dtype=np.int64)
