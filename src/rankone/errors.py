@@ -1,4 +1,4 @@
-"""One error type; a subclass per broken assumption. Every message says where, what and the remedy."""
+"""One error type, a subclass per broken assumption; messages say where, what and the remedy."""
 
 from __future__ import annotations
 

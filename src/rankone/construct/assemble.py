@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from rankone.construct.mapping import ContextualMapping, Floats
+from rankone.construct.mapping import ContextualMapping, tensor
 from rankone.construct.readout import Readout
 from rankone.nn import Block, Network, Rank1Attention, SelfAttention, TokenClassifier
 
@@ -25,6 +25,7 @@ def assemble(
     """
     vocabulary, dim = mapping.table.shape
     rank1 = isinstance(attention, Rank1Attention)
+    head_size = 1 if isinstance(attention, Rank1Attention) else attention.key.shape[1]
     shape = Network(
         vocabulary=vocabulary,
         labels=labels,
@@ -32,22 +33,18 @@ def assemble(
         hidden=len(readout.gain),
         positions=0 if mapping.positions is None else len(mapping.positions),
         attention="rank1" if rank1 else "softmax",
-        head_size=1 if rank1 else attention.key.shape[1],
+        head_size=head_size,
         feedforward="rank1",
         causal=causal,
     )
     number = np.arange(1.0, labels + 1)
     head = nn.Linear(dim, labels, dtype=torch.float64)
-    head.weight = _parameter(2 * number[:, None] * mapping.direction)
-    head.bias = _parameter(-(number**2))
+    head.weight = nn.Parameter(tensor(2 * number[:, None] * mapping.direction))
+    head.bias = nn.Parameter(tensor(-(number**2)))
     return TokenClassifier.assemble(
         shape,
-        _parameter(mapping.table),
-        None if mapping.positions is None else _parameter(mapping.positions),
+        nn.Parameter(tensor(mapping.table)),
+        None if mapping.positions is None else nn.Parameter(tensor(mapping.positions)),
         [Block(attention, readout.layer(mapping.direction, mapping.out))],
         head,
     )
-
-
-def _parameter(values: Floats) -> nn.Parameter:
-    return nn.Parameter(torch.from_numpy(values))

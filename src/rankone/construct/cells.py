@@ -75,10 +75,10 @@ def order_cells(cells: Cells, by_demand: bool) -> Ints:
     return rank
 
 
-def changes_in_cells(cells: Cells, places: Floats, ids: Floats, width: float) -> Changes:
+def changes_in_cells(cells: Cells, places: Floats, ids: Floats) -> Changes:
     """Where labels change inside cells, and between them.
 
-    Cell t spans ``places[t] - 2`` to that plus `width`. Between two cells the change lies on their
+    The cell of token t begins at ``places[t] - 2``. Between two cells the change lies on their
     border, so that no sentence whatever can carry a token into it.
     """
     t, y = cells.tokens, cells.labels
@@ -111,7 +111,8 @@ def _chain(cells: Cells, label: int) -> Ints:
             ways.setdefault(a, {}).setdefault(b, []).append(token)
         while ways:
             here = label if label in ways else max(ways, key=lambda a: len(ways[a]))
-            there = here if here in ways[here] else max(ways[here], key=lambda b: len(ways[here][b]))
+            by_size = sorted(ways[here], key=lambda b: -len(ways[here][b]))
+            there = here if here in ways[here] else by_size[0]
             out = ways[here][there]
             back = ways.get(there, {}).get(here, [])
             if there == here or there not in ways:  # a loop, or a label where no cell begins

@@ -35,12 +35,16 @@ def free_line(
     Every token owns a cell of `length` slots and never leaves it, whatever the sentence (the
     structure of eq. 28), so attention has to tell apart only the contexts of one token at one
     position. The query must not be 0: a plain mean of keys would not see the order of tokens.
+
+    If every context needs a place of its own (`by_demand`), the slots of a cell overlap instead and
+    together move a token by less than 1: the line must be short, for all of it is in use.
     """
     size = len(corpus.vocabulary) + 1
+    slot, width = (1 / length, 2 * SLOT) if by_demand else (SLOT, SLOT * length)
     table = np.stack([np.zeros(size), rng.uniform(-KEY, KEY, size), np.ones(size)], axis=1)
     positions = None
     if length > 1:
-        slots, keys = SLOT * np.arange(length), rng.uniform(-STEP, STEP, length)
+        slots, keys = slot * np.arange(length), rng.uniform(-STEP, STEP, length)
         positions = np.stack([slots, keys, np.zeros(length)], axis=1)
     cell, key, one = np.eye(3)
     mapping = ContextualMapping(table, positions, key, QUERY * one, cell, cell, out=0)
@@ -48,6 +52,6 @@ def free_line(
     within = mapping.project(corpus, cell) + mapping.averages(corpus, causal)
     cells = fill_cells(within, corpus.token_ids, targets.labels, size)
     rank = order_cells(cells, by_demand)
-    table[:, 0] = -SLOT * length * (rank + 1) + SLOT / 2
+    table[:, 0] = SLOT / 2 - width * (rank + 1)
     ids = np.take(table[:, 0], corpus.token_ids) + within
-    return Line(mapping, ids, changes_in_cells(cells, table[:, 0], ids, SLOT * length))
+    return Line(mapping, ids, changes_in_cells(cells, table[:, 0], ids))

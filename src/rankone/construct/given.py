@@ -20,8 +20,8 @@ ROUNDING = 1e-3  # output error by rounding that is accepted for the sake of few
 def given_line(
     corpus: Corpus,
     targets: ContextTargets,
-    vectors: Floats,
     *,
+    vectors: Floats,
     length: int,
     causal: bool,
     by_demand: bool,

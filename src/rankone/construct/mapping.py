@@ -36,7 +36,7 @@ class ContextualMapping:
 
     def attention(self, head_size: int = 1) -> Rank1Attention | SelfAttention:
         """Eq. 20, or eq. 2 with matrices of rank 1 where the head size is not 1."""
-        rank1 = Rank1Attention.assemble(*map(torch.from_numpy, (self.v1, self.v2, self.output)))
+        rank1 = Rank1Attention.assemble(*map(tensor, (self.v1, self.v2, self.output)))
         return rank1 if head_size == 1 else rank1.expand(head_size)
 
     def project(self, corpus: Corpus, direction: Floats) -> Floats:
@@ -51,3 +51,7 @@ class ContextualMapping:
         key, query = self.project(corpus, self.v1), self.project(corpus, self.v2)
         return rank1_attention_ragged(query, key, key, corpus.offsets, causal=causal)
 
+
+def tensor(values: Floats) -> torch.Tensor:
+    """A tensor with memory of its own: parameters must not share any."""
+    return torch.from_numpy(values).clone()

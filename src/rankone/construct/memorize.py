@@ -1,10 +1,11 @@
-"""Memorization: from a labelled corpus to a verified one-layer Transformer (Corollaries 1 and 2)."""
+"""Memorization: a labelled corpus becomes a verified one-layer Transformer (Cor. 1 and 2)."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -43,7 +44,7 @@ def memorize(
     max_length: int | None = None,
     verify: Literal["sample", "dense"] = "sample",
     seed: int = 0,
-    progress: Progress = lambda stage, share: None,
+    progress: Progress = lambda *_: None,
 ) -> Memorized:
     """Exact weights for a labelled corpus, without training.
 
@@ -69,15 +70,13 @@ def memorize(
 
     clock.start("construct")
     targets = choose_targets(corpus, positions=positions, causal=causal, strict=strict)
+    lay = partial(free_line) if given is None else partial(given_line, vectors=given)
     best = -np.inf
     for draw in range(1, DRAWS + 1):
         clock.start("construct")
         rng = np.random.default_rng([seed, draw])
-        how = {"length": length, "causal": causal, "by_demand": readout == "paper", "rng": rng}
-        line = (
-            free_line(corpus, targets, **how)
-            if given is None
-            else given_line(corpus, targets, given, **how)
+        line = lay(
+            corpus, targets, length=length, causal=causal, by_demand=readout == "paper", rng=rng
         )
         units = (
             merged_readout(line.changes)
@@ -109,8 +108,9 @@ def memorize(
         )
 
     longest, dim = corpus.longest, network.shape.dim
+    reading = {"scheme": corpus.scheme, "lower": corpus.lower}
     return Memorized(
-        model=Model(network, corpus.vocabulary, corpus.label_names, {"scheme": corpus.scheme}),
+        model=Model(network, corpus.vocabulary, corpus.label_names, reading),
         source=corpus.source,
         tokens=corpus.n_tokens,
         sentences=corpus.n_sentences,
@@ -136,7 +136,7 @@ def memorize(
             "strict": strict,
             "verify": verify,
             "seed": seed,
-            "scheme": corpus.scheme,
+            **reading,
         },
         seconds=clock.stop(),
         conflicts=targets.conflicts,
@@ -150,7 +150,7 @@ def _as_corpus(corpus: Corpus | str | os.PathLike[str] | Iterable[Any]) -> Corpu
     elif not isinstance(corpus, Corpus):
         corpus = Corpus.from_sentences(corpus)
     if not corpus.labelled:
-        raise CorpusError("no labels to memorize", where=corpus.source, remedy="give a labelled file")
+        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
     return corpus
 
 
@@ -166,9 +166,7 @@ def _positions(corpus: Corpus, positions: bool, max_length: int | None) -> int:
     return length
 
 
-def _given(
-    corpus: Corpus, vectors: ArrayLike | str | os.PathLike[str] | None
-) -> Floats | None:
+def _given(corpus: Corpus, vectors: ArrayLike | str | os.PathLike[str] | None) -> Floats | None:
     if vectors is None:
         return None
     if isinstance(vectors, str | os.PathLike):

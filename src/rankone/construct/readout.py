@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 
 from rankone.construct.line import Changes
-from rankone.construct.mapping import Floats, Ints
+from rankone.construct.mapping import Floats, Ints, tensor
 from rankone.nn.feedforward import Rank1FeedForward
 
 Kind = Literal["merged", "paper"]
@@ -42,7 +41,7 @@ class Readout:
             "out_gain": self.out_gain,
             "bias2": self.constant * e_out,
         }
-        return Rank1FeedForward.assemble(**{k: torch.from_numpy(v) for k, v in vectors.items()})
+        return Rank1FeedForward.assemble(**{name: tensor(v) for name, v in vectors.items()})
 
 
 def merged_readout(changes: Changes) -> Readout | None:
@@ -92,7 +91,7 @@ def paper_readout(ids: Floats, labels: Ints, contexts: Ints) -> Readout | None:
     gaps = s - bends
     if not gaps.min() > 0:
         return None
-    slopes = np.diff(y - s, prepend=0.0) / gaps  # f is 0 left of all bends
+    slopes = _slopes(gaps, y - s)
     return Readout(
         gain=np.ones(len(s)),
         bias=-bends,
@@ -100,3 +99,20 @@ def paper_readout(ids: Floats, labels: Ints, contexts: Ints) -> Readout | None:
         constant=0.0,
         min_gap=float(gaps[1:].min()) if len(s) > 1 else np.inf,
     )
+
+
+def _slopes(gaps: Floats, values: Floats) -> Floats:
+    """Slopes that take f from 0 through `values`, each after its gap: the forward substitution.
+
+    They are multiples of one power of two, so that their differences, which become the weights,
+    add up again without rounding; and each is aimed from where the ones before really lead.
+    Otherwise f would drift: on a line of 10^7 with pieces as steep as 10^9, by more than a label.
+    """
+    _, exponent = np.frexp(np.abs(np.diff(values, prepend=0.0) / gaps).max())
+    quantum = float(np.ldexp(1.0, exponent - 51))
+    slopes, f = [], 0.0
+    for gap, value in zip(gaps.tolist(), values.tolist(), strict=True):
+        slope = round((value - f) / gap / quantum) * quantum
+        slopes.append(slope)
+        f += slope * gap
+    return np.array(slopes)

@@ -77,13 +77,13 @@ def check_dense(
 
 
 def sample_sentences(corpus: Corpus, error: Floats, rng: np.random.Generator) -> Ints:
-    """Half of them those with the largest errors, the others at random; about `SAMPLE` tokens."""
+    """The sentences with the largest errors, then others at random, to about `SAMPLE` tokens."""
     if corpus.n_tokens <= SAMPLE:
         return np.arange(corpus.n_sentences)
-    worst = corpus.sentence_of[np.argpartition(-error, 100)[:100]]
-    order = np.concatenate([worst[:50], rng.permutation(corpus.n_sentences)])
-    chosen = order[: max(1, int(np.searchsorted(np.cumsum(corpus.lengths[order]), SAMPLE)))]
-    return np.unique(chosen)
+    worst = np.unique(corpus.sentence_of[np.argsort(-error)[: SAMPLE // 40]])
+    others = np.setdiff1d(rng.permutation(corpus.n_sentences)[:SAMPLE], worst)
+    order = np.concatenate([worst, rng.permutation(others)])
+    return order[: 1 + int(np.searchsorted(np.cumsum(corpus.lengths[order]), SAMPLE))]
 
 
 @torch.no_grad()
@@ -91,7 +91,7 @@ def dense_outputs(
     network: TokenClassifier,
     corpus: Corpus,
     sentences: Ints,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> tuple[Ints, Floats]:
     """Token indices and their outputs, by the network with all matrices multiplied out.
 
@@ -108,7 +108,8 @@ def dense_outputs(
         part, order = order[-size:], order[:-size]
         at = corpus.offsets[part][:, None] + np.arange(n)
         real = np.arange(n) < corpus.lengths[part][:, None]
-        ids = torch.from_numpy(np.where(real, corpus.token_ids[np.minimum(at, corpus.n_tokens - 1)], 0))
+        ids = torch.zeros(at.shape, dtype=torch.int64)
+        ids[torch.from_numpy(real)] = torch.from_numpy(corpus.token_ids[at[real]])
         mask = padding_mask(torch.from_numpy(corpus.lengths[part]), n)
         y = dense.features(ids, mask) @ p
         where.append(at[real])

@@ -85,7 +85,7 @@ def inspect(corpus: Corpus) -> Audit:
     Ceiling(accuracy=1.0, errors=0)
     """
     if not corpus.labelled:
-        raise CorpusError("no labels to inspect", where=corpus.source, remedy="give a labelled file")
+        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
     labels = corpus.label_ids
     counts = np.bincount(labels, minlength=len(corpus.label_names))
     sequence = contexts.by_sequence(corpus)

@@ -31,9 +31,8 @@ def best_targets(contexts: Ints, labels: Ints) -> Targets:
     contested = np.zeros(len(labels), dtype=bool)
     contested[contexts[disagree]] = True
     members = np.flatnonzero(contested[contexts])
-    pairs, first, counts = np.unique(
-        np.stack([contexts[members], labels[members]]), axis=1, return_index=True, return_counts=True
-    )
+    each = np.stack([contexts[members], labels[members]])
+    pairs, first, counts = np.unique(each, axis=1, return_index=True, return_counts=True)
     # Last write wins: sort so that the most frequent label, then the earliest, is written last.
     order = np.lexsort((-first, counts))
     best = np.empty(len(labels), dtype=np.int64)

@@ -3,57 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from rankone.corpus.corpus import Rows
+from rankone.corpus.corpus import Choice, Rows
 from rankone.errors import CorpusError
 
 DOCSTART = "-DOCSTART-"
-CONLLU_COLUMNS = {
-    name: i
-    for i, name in enumerate(
-        ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-    )
-}
+CONLLU_COLUMNS = "id form lemma upos xpos feats head deprel deps misc".split(" ")
 TOKEN_HEADERS = {"token", "tokens", "word", "words", "form"}
 LABEL_HEADERS = {"label", "labels", "tag", "tags", "ner", "ner_tags", "pos", "upos"}
 
 Split = Callable[[str], list[str]]
 
 
-def read_conll(
-    lines: list[str], name: str, token: int | str | None, label: int | str | None, labelled: bool
-) -> Rows:
+def read_conll(lines: list[str], name: str, choice: Choice) -> Rows:
     """Columns separated by blanks or, if the first row has one, by single TABs."""
     first = next((line for line in lines if line.strip()), "")
-    return _read(lines, name, token, label, labelled, _on_tabs if "\t" in first else _on_blanks)
+    return _read(lines, name, choice, _on_tabs if "\t" in first else _on_blanks)
 
 
-def read_tsv(
-    lines: list[str], name: str, token: int | str | None, label: int | str | None, labelled: bool
-) -> Rows:
+def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
     """Columns separated by single TABs (tokens may hold blanks), with or without a header row."""
     at = next((i for i, line in enumerate(lines) if line.strip()), None)
     if at is None:
         return Rows()
     header = [cell.strip().lower() for cell in lines[at].split("\t")]
-    named = isinstance(token, str) or isinstance(label, str)
+    named = isinstance(choice.token, str) or isinstance(choice.label, str)
     if named or (header[0] in TOKEN_HEADERS and header[-1] in LABEL_HEADERS):
-        token = _named(token, header, f"{name}, line {at + 1}")
-        label = _named(label, header, f"{name}, line {at + 1}")
+        choice = _by_number(choice, header, f"{name}, line {at + 1}")
         lines = [*[""] * (at + 1), *lines[at + 1 :]]
-    return _read(lines, name, token, label, labelled, _on_tabs)
+    return _read(lines, name, choice, _on_tabs)
 
 
-def read_conllu(
-    lines: list[str], name: str, token: int | str | None, label: int | str | None, labelled: bool
-) -> Rows:
+def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
     """Ten columns; comments, multiword ranges (3-4) and empty nodes (5.1) are passed over."""
-    words = list(CONLLU_COLUMNS)
-    token_column = _named(token, words, name) if token is not None else 2
-    label_column = _named(label, words, name) if label is not None else 4
+    choice = _by_number(choice, CONLLU_COLUMNS, name)
+    labelled = choice.labelled is not False
     rows = Rows()
-    t = _place(token_column, 10, name, "token")
-    k = _place(label_column, 10, name, "label") if labelled else t
+    t = _place(choice.token or 2, 10, name, "token")
+    k = _place(choice.label or 4, 10, name, "label") if labelled else t
     fresh = True
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -80,15 +68,8 @@ def read_conllu(
     return rows
 
 
-def _read(
-    lines: list[str],
-    name: str,
-    token: int | str | None,
-    label: int | str | None,
-    labelled: bool,
-    split: Split,
-) -> Rows:
-    rows = Rows()
+def _read(lines: list[str], name: str, choice: Choice, split: Split) -> Rows:
+    rows, labelled = Rows(), choice.labelled
     tokens, labels, numbers = rows.tokens.append, rows.labels.append, rows.lines.append
     width = t = k = -1
     fresh = True
@@ -109,8 +90,9 @@ def _read(
                 )
             width = len(cells)
             where = f"{name}, line {number}"
-            t = _place(token or 1, width, where, "token")
-            k = _label_place(label, width, where) if labelled else t
+            t = _place(choice.token or 1, width, where, "token")
+            labelled = width > 1 if labelled is None else labelled
+            k = _label_place(choice.label, width, where) if labelled else t
         if fresh:
             rows.starts.append(len(rows.tokens))
             fresh = False
@@ -157,15 +139,21 @@ def _place(column: int | str, width: int, where: str, what: str) -> int:
     return column - 1 if column > 0 else width + column
 
 
-def _named(column: int | str | None, names: list[str], where: str) -> int | None:
-    """The number of a column given by name; numbers pass through."""
-    if column is None or isinstance(column, int) or column.lstrip("-").isdigit():
-        return None if column is None else int(column)
-    if column.lower() not in names:
-        raise CorpusError(
-            f"no column named {column!r}", where=where, remedy=f"choose one of {', '.join(names)}"
-        )
-    return names.index(column.lower()) + 1
+def _by_number(choice: Choice, names: list[str], where: str) -> Choice:
+    """The choice with names of columns turned into their numbers."""
+
+    def number(column: int | str | None) -> int | str | None:
+        if not isinstance(column, str) or column.lstrip("-").isdigit():
+            return column
+        if column.lower() not in names:
+            raise CorpusError(
+                f"no column named {column!r}",
+                where=where,
+                remedy=f"choose one of {', '.join(names)}",
+            )
+        return names.index(column.lower()) + 1
+
+    return replace(choice, token=number(choice.token), label=number(choice.label))
 
 
 def _on_tabs(line: str) -> list[str]:

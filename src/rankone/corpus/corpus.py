@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,18 @@ class Rows:
     starts: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to take of each row: token and label by number (from 1, or from the end) or by name.
+
+    ``labelled`` None means: labels, if there are any.
+    """
+
+    token: int | str | None = None
+    label: int | str | None = None
+    labelled: bool | None = True
+
+
 @dataclass(frozen=True, eq=False)
 class Corpus:
     """Labelled sentences as columns.
@@ -53,6 +66,7 @@ class Corpus:
     lines: Ints
     format: str = "python"
     scheme: str | None = None  # how NER tags are written, None if the labels are not NER tags
+    lower: bool = False  # whether tokens were turned to lower case
     seconds: float = 0.0  # what reading took
 
     @cached_property
@@ -64,7 +78,7 @@ class Corpus:
         bounds = self.offsets.tolist()
         return tuple(
             Sentence(tuple(words[a:b]), tuple(names[a:b]), line)
-            for a, b, line in zip(bounds[:-1], bounds[1:], lines, strict=True)
+            for (a, b), line in zip(pairwise(bounds), lines, strict=True)
         )
 
     @property
@@ -99,7 +113,9 @@ class Corpus:
         return int(self.lengths.max())
 
     @classmethod
-    def from_rows(cls, rows: Rows, *, source: str, format: str, scheme: str | None = None) -> Corpus:
+    def from_rows(
+        cls, rows: Rows, *, source: str, format: str, scheme: str | None = None
+    ) -> Corpus:
         """Number tokens and labels in the order of their first appearance."""
         if not rows.tokens:
             raise CorpusError(

@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rankone.corpus.corpus import Rows
+from rankone.corpus.corpus import Choice, Rows
 from rankone.errors import CorpusError
 
 
-def read_jsonlines(
-    lines: list[str], name: str, token: int | str | None, label: int | str | None, labelled: bool
-) -> Rows:
+def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
     """Every line is one sentence; an empty list of tokens is passed over like a blank line."""
-    rows = Rows()
-    token_key, label_key = str(token or "tokens"), str(label or "labels")
+    rows, labelled = Rows(), choice.labelled
+    token_key, label_key = str(choice.token or "tokens"), str(choice.label or "labels")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         where = f"{name}, line {number}"
         record = _record(line, where)
         tokens = _strings(record, token_key, where)
+        labelled = label_key in record if labelled is None else labelled
         labels = _strings(record, label_key, where) if labelled else []
         if labelled and len(tokens) != len(labels):
             raise CorpusError(

@@ -14,13 +14,13 @@ from typing import Literal
 
 from rankone.corpus import columns, jsonlines, schemes
 from rankone.corpus.builtin import builtin_corpus
-from rankone.corpus.corpus import Corpus, Rows
+from rankone.corpus.corpus import Choice, Corpus, Rows
 from rankone.errors import CorpusError
 
 Format = Literal["auto", "conll", "conllu", "tsv", "jsonl"]
 Scheme = Literal["keep", "iob2"]
 Column = int | str
-Reader = Callable[[list[str], str, Column | None, Column | None, bool], Rows]
+Reader = Callable[[list[str], str, Choice], Rows]
 
 READERS: dict[str, Reader] = {
     "conll": columns.read_conll,
@@ -45,14 +45,15 @@ def read_corpus(
     label_column: Column | None = None,
     scheme: Scheme = "keep",
     lower: bool = False,
-    labelled: bool = True,
+    labelled: bool | None = True,
 ) -> Corpus:
-    """Read a labelled corpus; plain or gzipped, from a path, from "-" (standard input) or "builtin".
+    """Read a labelled corpus, plain or gzipped: a path, "-" for standard input, or "builtin".
 
     Columns count from 1, or from the end if negative; CoNLL-U columns also go by name ("upos",
     "xpos"), those of a TSV file with a header and the keys of JSON lines as well. Without a choice
     the token is the first column and the label the last (CoNLL-U: form and UPOS).
-    ``scheme="iob2"`` rewrites IOB1 entity tags; ``labelled=False`` reads tokens alone.
+    ``scheme="iob2"`` rewrites IOB1 entity tags; ``labelled=False`` reads tokens alone, None
+    reads labels if there are any.
 
     >>> read_corpus("builtin").n_sentences
     2000
@@ -66,14 +67,15 @@ def read_corpus(
     started = time.perf_counter()
     name, data = _bytes(source)
     lines = _decode(data, name).split("\n")
-    lines = [line[:-1] if line.endswith("\r") else line for line in lines] if b"\r" in data else lines
+    if b"\r" in data:
+        lines = [line.removesuffix("\r") for line in lines]
     kind = _guess(name, lines) if format == "auto" else format
-    rows = READERS[kind](lines, name, token_column, label_column, labelled)
+    rows = READERS[kind](lines, name, Choice(token_column, label_column, labelled))
     if lower:
         rows = dataclasses.replace(rows, tokens=[token.lower() for token in rows.tokens])
     rows, found = schemes.apply(rows, scheme, name)
     corpus = Corpus.from_rows(rows, source=name, format=kind, scheme=found)
-    return dataclasses.replace(corpus, seconds=time.perf_counter() - started)
+    return dataclasses.replace(corpus, lower=lower, seconds=time.perf_counter() - started)
 
 
 def _bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:

@@ -29,9 +29,13 @@ def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
     converted = to_iob2(rows)
     if converted == rows.labels:
         return rows, "IOB2"
-    return (rows, "IOB1") if scheme == "keep" else (
-        dataclasses.replace(rows, labels=converted),
-        "IOB2",
+    return (
+        (rows, "IOB1")
+        if scheme == "keep"
+        else (
+            dataclasses.replace(rows, labels=converted),
+            "IOB2",
+        )
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -44,12 +45,12 @@ def rank1_attention_ragged(
 
 
 def by_length(offsets: Ints, cells: int) -> Iterator[tuple[int, Ints]]:
-    """Sentences of equal length, as (length, first tokens), at most `cells` / length^2 at a time."""
+    """Sentences of equal length as (length, first tokens), at most `cells` scores at a time."""
     lengths = np.diff(offsets)
     order = np.argsort(lengths, kind="stable")
     starts, lengths = offsets[:-1][order], lengths[order]
     edges = np.flatnonzero(np.diff(lengths, prepend=-1, append=-1))
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in pairwise(edges.tolist()):
         length = int(lengths[a])
         step = max(1, cells // max(1, length * length))
         for i in range(a, b, step):
@@ -63,8 +64,11 @@ def _weights(query: float, key: Floats, offsets: Ints) -> Floats:
     """
     best = np.maximum if query >= 0 else np.minimum
     if abs(query) * np.ptp(key) <= SAFE_SPREAD:
-        return np.exp(query * (key - best.reduce(key)))
-    return np.exp(query * (key - np.repeat(best.reduceat(key, offsets[:-1]), np.diff(offsets))))
+        extreme = best.reduce(key)
+    else:
+        extreme = np.repeat(best.reduceat(key, offsets[:-1]), np.diff(offsets))
+    weights: Floats = np.exp(query * (key - extreme))
+    return weights
 
 
 def _sequence_ids(query: float, key: Floats, value: Floats, offsets: Ints) -> Floats:

@@ -10,7 +10,7 @@ from rankone.nn.feedforward import FeedForward, Rank1FeedForward
 
 
 class Block(nn.Module):
-    """F(Z) = F^(FF)(F^(SA)(Z))   (eq. 4): attention, then the feed-forward layer, both with skips."""
+    """F(Z) = F^(FF)(F^(SA)(Z))   (eq. 4): attention, then feed-forward, both with skips."""
 
     def __init__(
         self,

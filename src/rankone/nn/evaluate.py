@@ -109,7 +109,7 @@ def feedforward_layer(layer: nn.Module | Tensor) -> Layer:
     def general(h: Floats, _: Ints) -> Floats:
         step = max(1, CELLS // max(1, len(layer.bias1)))
         rows = torch.from_numpy(np.ascontiguousarray(h.T))
-        out = torch.cat([layer(part) for part in rows.split(step)])
+        out = torch.cat([layer(part) for part in torch.split(rows, step)])
         return np.ascontiguousarray(out.numpy().T)
 
     return general

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class Model:
         offsets = np.cumsum([0, *map(len, full)])
         ids = self.rows([token for tokens in full for token in tokens])
         names = np.array(self.labels, dtype=object)[self.label_ids(ids, offsets)].tolist()
-        found = iter([tuple(names[a:b]) for a, b in zip(offsets[:-1], offsets[1:], strict=True)])
+        found = iter([tuple(names[a:b]) for a, b in pairwise(offsets)])
         return [next(found) if tokens else () for tokens in given]
 
     def rows(self, words: Sequence[str]) -> Ints:
@@ -63,7 +64,8 @@ class Model:
         check_lengths(np.diff(offsets), self.network.shape.positions, where)
         if not len(token_ids):
             return np.empty(0, dtype=np.int64)
-        weight, bias = (p.detach().numpy() for p in (self.network.head.weight, self.network.head.bias))
+        head = self.network.head
+        weight, bias = head.weight.detach().numpy(), head.bias.detach().numpy()
 
         def read(features: Floats) -> Ints:
             return np.asarray((weight @ features + bias[:, None]).argmax(0), dtype=np.int64)

@@ -58,4 +58,4 @@ class PiecewiseLinear:
         piece = torch.searchsorted(torch.from_numpy(self.knots), torch.from_numpy(s)).numpy()
         anchor = np.maximum(piece - 1, 0)
         rise = np.take(self.slopes, piece) * (s - np.take(self.knots, anchor))
-        return np.take(self.values, anchor) + rise
+        return np.asarray(np.take(self.values, anchor) + rise)

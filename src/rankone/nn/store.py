@@ -1,4 +1,4 @@
-"""The model directory: model.safetensors, config.json, vocabulary.json, labels.json, report.json."""
+"""The model directory: weights, configuration, vocabulary, labels and report."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any
 
 import safetensors
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as serialize
 
 from rankone.errors import ModelError, OutputError
 from rankone.nn.classifier import Network, TokenClassifier
 
 FORMAT, VERSION = "rankone", 1
+ANEW = "write the directory anew"
 WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT = FILES = (
     "model.safetensors",
     "config.json",
@@ -54,7 +56,7 @@ def save(
             new = Path(scratch, "new")
             new.mkdir()
             parameters = {name: p.detach().contiguous() for name, p in network.named_parameters()}
-            save_file(parameters, new / WEIGHTS)
+            (new / WEIGHTS).write_bytes(serialize(parameters))
             for name, document in documents.items():
                 indent = None if name == VOCABULARY else 2
                 text = json.dumps(document, ensure_ascii=False, indent=indent)
@@ -124,11 +126,11 @@ def _shape(config: Any, path: Path) -> Network:
     known = {f.name: f.type for f in fields(Network)}
     given = config.get("network")
     if not isinstance(given, dict) or set(given) != set(known):
-        raise ModelError("its network is not described whole", where=str(path), remedy="write it anew")
+        raise ModelError("the network is not described whole", where=str(path), remedy=ANEW)
     numbers = [value for value in given.values() if not isinstance(value, str | bool)]
     sound = all(isinstance(value, int) and 0 <= value < 1 << 40 for value in numbers)
     if not sound or given["attention"] not in ("rank1", "softmax", "hardmax"):
-        raise ModelError("its network is not sound", where=str(path), remedy="write it anew")
+        raise ModelError("the network is not sound", where=str(path), remedy=ANEW)
     return Network(**given)
 
 
@@ -180,5 +182,5 @@ def _document(path: Path) -> Any:
 def _words(path: Path) -> tuple[str, ...]:
     words = _document(path)
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ModelError("not a list of words", where=str(path), remedy="write it anew")
+        raise ModelError("not a list of words", where=str(path), remedy=ANEW)
     return tuple(words)

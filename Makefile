@@ -1,0 +1,37 @@
+# Two commands do everything: `make demo` and `make test`. Both make the environment first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: demo test test-all lint types bench clean
+
+demo: $(READY)
+	$(BIN)/rankone inspect builtin
+	$(BIN)/rankone memorize builtin --out runs/demo
+
+test: $(READY) lint types
+	$(BIN)/pytest -q -m "not slow"
+
+test-all: $(READY) lint types
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -q
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python benchmarks/memorize.py
+	$(BIN)/python benchmarks/scaling.py
+
+# Installed once; again only when what is installed changes.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) runs build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

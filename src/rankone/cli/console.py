@@ -1,0 +1,59 @@
+"""What commands print: one JSON object, or tables; progress goes to standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+Progress = Callable[[str, float], None]
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    print(json.dumps(document, ensure_ascii=False))
+
+
+def print_table(title: str, rows: list[tuple[str, ...]], header: tuple[str, ...] = ()) -> None:
+    """The first column to the left, figures to the right."""
+    table = Table(show_header=bool(header), pad_edge=False)
+    for i in range(max(map(len, rows))):
+        table.add_column(header[i] if header else "", justify="left" if i == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    print_lines(title)
+    Console(highlight=False, markup=False).print(table)
+
+
+def print_lines(*lines: str) -> None:
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    for line in lines:
+        console.print(line)
+
+
+@contextlib.contextmanager
+def working(task: str, *, quiet: bool) -> Iterator[Progress]:
+    """A progress bar for as long as the work lasts, where somebody is watching."""
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        row = bar.add_task(task, total=None)
+
+        def report(stage: str, share: float) -> None:
+            bar.update(row, description=stage, completed=share, total=1.0 if share else None)
+
+        yield report
+
+
+def scheme_line(scheme: str | None, asked: str) -> str | None:
+    """What was done with entity tags, for the reader of the output."""
+    if scheme is None:
+        return None
+    if asked == "iob2":
+        return "Entity tags are read as IOB2 (--scheme iob2)."
+    remedy = "; --scheme iob2 converts them" if scheme == "IOB1" else ""
+    return f"Entity tags are {scheme} and kept as stored{remedy}."

@@ -1,0 +1,93 @@
+"""rankone inspect FILE"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankone.cli import options
+
+if TYPE_CHECKING:
+    from rankone.corpus import Audit
+
+INPUTS = {
+    "majority": "nothing: the most frequent label",
+    "token": "the token alone",
+    "set": "token and set of tokens in the sentence",
+    "multiset": "token and multiset of tokens",
+    "prefix": "the sentence up to the token (causal)",
+    "sequence": "the whole sentence and the position",
+}
+SHOWN = 10
+
+
+def inspect(
+    file: options.File,
+    format: options.Format = "auto",
+    token_column: options.TokenColumn = None,
+    label_column: options.LabelColumn = None,
+    scheme: options.Scheme = "keep",
+    lower: options.Lower = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """How well could any model do on this file, and which rows contradict each other?"""
+    from rankone.cli import console
+    from rankone.corpus import inspect, read_corpus
+
+    how = options.reading(format, token_column, label_column, scheme, lower)
+    with console.working("read", quiet=quiet or json) as progress:
+        corpus = read_corpus(file, **how)
+        progress("inspect", 0.0)
+        audit = inspect(corpus)
+    if json:
+        console.print_json(audit.to_json())
+    elif not quiet:
+        _show(audit, scheme)
+
+
+def _show(audit: Audit, asked: str) -> None:
+    from rankone.cli import console
+
+    share = audit.sentences_with_repeated_token / audit.sentences
+    console.print_table(
+        f"{audit.source} ({audit.format})",
+        [
+            ("sentences", f"{audit.sentences:,}"),
+            ("tokens", f"{audit.tokens:,}"),
+            ("different tokens", f"{audit.vocabulary:,}"),
+            ("longest sentence", f"{audit.longest:,} (line {audit.longest_line:,})"),
+            ("mean length", f"{audit.mean_length:.2f}"),
+            (
+                "sentences with a repeated token",
+                f"{audit.sentences_with_repeated_token:,} ({share:.2%})",
+            ),
+            ("surplus copies of a sentence", f"{audit.surplus_copies:,}"),
+            (
+                "repeated sentences at odds",
+                f"{audit.disagreeing_sequences:,} ({audit.disagreeing_copies:,} copies)",
+            ),
+        ],
+    )
+    console.print_table(
+        "Labels",
+        [(name, f"{n:,}", f"{n / audit.tokens:.2%}") for name, n in audit.labels.items()],
+        ("label", "tokens", "share"),
+    )
+    console.print_table(
+        "Ceilings: the best any function of this input can do",
+        [
+            (seen, f"{audit.ceilings[key].accuracy:.4%}", f"{audit.ceilings[key].errors:,}")
+            for key, seen in INPUTS.items()
+        ],
+        ("input", "accuracy", "errors"),
+    )
+    said = console.scheme_line(audit.scheme, asked)
+    if said:
+        console.print_lines(said)
+    if audit.conflicts:
+        console.print_lines(f"Conflicts: {len(audit.conflicts)} places in equal sentences")
+        console.print_lines(*(f"  {conflict}" for conflict in audit.conflicts[:SHOWN]))
+        if len(audit.conflicts) > SHOWN:
+            console.print_lines(f"  and {len(audit.conflicts) - SHOWN} more (--json lists all)")
+    else:
+        console.print_lines("No conflicts: the sequence determines every label.")

@@ -1,0 +1,131 @@
+"""rankone memorize FILE --out DIR"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from rankone.cli import options
+
+if TYPE_CHECKING:
+    from rankone.construct import Memorized
+
+SHOWN = 10
+
+
+def memorize(
+    file: options.File,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write the model.", show_default=False),
+    ] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Given token vectors, a GloVe-style text file; default: the table is free.",
+            show_default=False,
+        ),
+    ] = None,
+    positions: Annotated[
+        bool, typer.Option(help="Positional encodings (Corollary 2) or none (Corollary 1).")
+    ] = True,
+    causal: Annotated[bool, typer.Option("--causal", help="Causal mask.")] = False,
+    head_size: Annotated[
+        int, typer.Option(metavar="S", min=1, help="Head size s; weights keep rank 1.")
+    ] = 1,
+    readout: Annotated[
+        Literal["merged", "paper"],
+        typer.Option(help="Hidden units where labels change, or one per context id."),
+    ] = "merged",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse labels that contradict each other.")
+    ] = False,
+    max_length: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Rows of the table of positions; default the longest sentence.",
+            show_default=False,
+        ),
+    ] = None,
+    verify: Annotated[
+        Literal["sample", "dense"],
+        typer.Option(help="Run the network as written on a sample, or on every token."),
+    ] = "sample",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the directions that are drawn.")] = 0,
+    format: options.Format = "auto",
+    token_column: options.TokenColumn = None,
+    label_column: options.LabelColumn = None,
+    scheme: options.Scheme = "keep",
+    lower: options.Lower = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Build a one-layer rank-1 Transformer that labels every token of the file right."""
+    from rankone.cli import console
+
+    how = options.reading(format, token_column, label_column, scheme, lower)
+    with console.working("start", quiet=quiet or json) as progress:
+        from rankone.construct import memorize
+        from rankone.corpus import read_corpus
+        from rankone.nn.store import check_target
+
+        if out is not None:
+            check_target(out)
+        progress("read", 0.0)
+        corpus = read_corpus(file, **how)
+        result = memorize(
+            corpus,
+            vectors=vectors,
+            positions=positions,
+            causal=causal,
+            head_size=head_size,
+            readout=readout,
+            strict=strict,
+            max_length=max_length,
+            verify=verify,
+            seed=seed,
+            progress=progress,
+        )
+        files = result.save(out) if out is not None else []
+    if json:
+        console.print_json({**result.to_json(), "files": [str(path) for path in files]})
+    elif not quiet:
+        _show(result, scheme)
+        console.print_lines(*(["Wrote"] if files else ["Nothing written: no --out DIR."]))
+        console.print_lines(*(f"  {path}" for path in files))
+
+
+def _show(result: Memorized, asked: str) -> None:
+    from rankone.cli import console
+
+    seconds = result.seconds
+    right = result.tokens - result.wrong
+    console.print_table(
+        f"{result.source}: one layer, one head, rank 1",
+        [
+            ("tokens right", f"{right:,} of {result.tokens:,} ({result.accuracy:.4%})"),
+            ("tokens wrong", f"{result.wrong:,} ({result.unavoidable:,} unavoidable)"),
+            ("hidden units", f"{result.hidden_units:,}"),
+            ("parameters", f"{result.parameters:,} (in the paper: {result.paper_parameters:,})"),
+            ("largest output error", f"{result.max_error:.1e} (labels are 1 apart)"),
+            ("margin", f"{result.margin:.6f}"),
+            ("smallest gap", "none" if result.min_gap is None else f"{result.min_gap:.1e}"),
+            (
+                "network as written",
+                f"{result.dense_tokens:,} tokens, largest error {result.dense_error:.1e}",
+            ),
+            ("read", f"{seconds['read']:.3f} s"),
+            ("construct", f"{seconds['construct']:.3f} s"),
+            ("verify", f"{seconds['verify']:.3f} s (as written: {seconds['dense']:.3f} s)"),
+        ],
+    )
+    said = console.scheme_line(result.settings["scheme"], asked)
+    console.print_lines(*([said] if said else []), *result.remarks)
+    console.print_lines(*(f"  {conflict}" for conflict in result.conflicts[:SHOWN]))
+    if len(result.conflicts) > SHOWN:
+        console.print_lines(f"  and {len(result.conflicts) - SHOWN} more (--json lists all)")

@@ -1,0 +1,128 @@
+"""rankone predict DIR FILE"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankone.cli import options
+
+if TYPE_CHECKING:
+    from rankone.corpus import Corpus
+    from rankone.nn import Model
+
+
+def predict(
+    model: options.ModelDirectory,
+    file: options.File,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Write here, not to standard output.", show_default=False
+        ),
+    ] = None,
+    format: options.Format = "auto",
+    token_column: options.TokenColumn = None,
+    label_column: options.LabelColumn = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Label text: a token, a TAB and its label per line. Labels in the file are compared.
+
+    A word the model does not know has a row of its own in the token table: with a free table it
+    gets the most frequent label, with given vectors it stands at their mean.
+    """
+    from rankone.cli import console
+    from rankone.nn import load
+
+    with console.working("start", quiet=quiet or json) as progress:
+        loaded = load(model)
+        progress("read", 0.0)
+        how = options.reading(format, token_column, label_column, "keep", False)
+        corpus = _read(file, loaded, how)
+        progress("predict", 0.0)
+        found, figures = _predict(loaded, corpus)
+    if json and out is None:
+        sentences = [
+            {"tokens": list(s.tokens), "labels": list(labels), "line": s.line}
+            for s, labels in zip(corpus.sentences, found, strict=True)
+        ]
+        console.print_json({**figures, "sentences": sentences})
+        return
+    text = "\n".join(
+        "".join(f"{token}\t{label}\n" for token, label in zip(s.tokens, labels, strict=True))
+        for s, labels in zip(corpus.sentences, found, strict=True)
+    )
+    if out is None:
+        if not quiet:
+            typer.echo(text, nl=False)
+    else:
+        _write(out, text)
+        if json:
+            console.print_json({**figures, "files": [str(out)]})
+    if not quiet and not json:
+        typer.echo(_summary(figures), err=True)
+
+
+def _read(file: str, model: Model, how: dict[str, Any]) -> Corpus:
+    """As the model's own corpus was read; labels are taken if there are any."""
+    from rankone.corpus import read_corpus
+
+    how |= {"lower": bool(model.reading.get("lower")), "labelled": None}
+    corpus = read_corpus(file, **how)
+    if corpus.scheme == "IOB1" and model.reading.get("scheme") == "IOB2" and file != "-":
+        return read_corpus(file, **{**how, "scheme": "iob2"})
+    return corpus
+
+
+def _predict(model: Model, corpus: Corpus) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
+    from itertools import pairwise
+
+    import numpy as np
+
+    rows = model.rows(corpus.vocabulary)[corpus.token_ids]
+    starts = corpus.lines[corpus.offsets[:-1]]
+    ids = model.label_ids(
+        rows, corpus.offsets, where=lambda j: f"{corpus.source}, line {starts[j]}"
+    )
+    names = [model.labels[i] for i in ids.tolist()]
+    bounds = corpus.offsets.tolist()
+    found = [tuple(names[a:b]) for a, b in pairwise(bounds)]
+    figures: dict[str, Any] = {
+        "tokens": corpus.n_tokens,
+        "unknown": int((rows == len(model.vocabulary)).sum()),
+        "right": None,
+        "accuracy": None,
+    }
+    if corpus.labelled:
+        number = {name: i for i, name in enumerate(model.labels)}
+        gold = np.array([number.get(name, -1) for name in corpus.label_names])[corpus.label_ids]
+        figures["right"] = int((gold == ids).sum())
+        figures["accuracy"] = figures["right"] / corpus.n_tokens
+    return found, figures
+
+
+def _summary(figures: dict[str, Any]) -> str:
+    parts = [f"{figures['tokens']:,} tokens, {figures['unknown']:,} of them unknown words"]
+    if figures["right"] is not None:
+        parts.append(f"{figures['right']:,} as labelled in the file ({figures['accuracy']:.4%})")
+    return "; ".join(parts)
+
+
+def _write(path: Path, text: str) -> None:
+    import os
+    import tempfile
+
+    from rankone.errors import OutputError
+
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
+            new = Path(scratch, "new")
+            new.write_text(text, encoding="utf-8")
+            os.replace(new, path)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write ({error.strerror})", where=str(path), remedy="choose another path"
+        ) from None
