@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from rankone.corpus.corpus import Choice, Rows
@@ -71,6 +72,10 @@ def _strings(record: dict[str, Any], key: str, where: str) -> list[str]:
                 where=where,
                 remedy="give strings that are not empty",
             )
-        if isinstance(value, str) and "\0" in value:
-            raise CorpusError(f"a NUL character in {key!r}", where=where, remedy="take it out")
+        bad = re.search(
+            "[\0\ud800-\udfff]", str(value)
+        )  # JSON can name them, text cannot hold them
+        if bad:
+            what = "a NUL character" if bad[0] == "\0" else "half of a surrogate pair"
+            raise CorpusError(f"{what} in {key!r}", where=where, remedy="take it out")
     return [str(value) for value in values]

@@ -1,0 +1,247 @@
+"""Readers: every layout, every trap, every refusal."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import corpora
+import rankone
+from rankone import Corpus
+from rankone.errors import CorpusError
+
+CONLL = "a DT X\nrose NN Y\n\nis VB Z\n"
+JSON_LINES = (
+    '{"tokens": ["a", "rose"], "labels": ["X", "Y"]}\n\n\n{"tokens": ["is"], "labels": ["Z"]}\n'
+)
+SAME = [(("a", "rose"), ("X", "Y"), 1), (("is",), ("Z",), 4)]
+
+
+def put(tmp_path: Path, text: str | bytes, name: str = "corpus.conll") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def rows(corpus: Corpus) -> list[tuple[tuple[str, ...], tuple[str, ...], int]]:
+    return [(s.tokens, s.labels, s.line) for s in corpus.sentences]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("c.conll", CONLL),
+        ("c.txt", CONLL.replace(" ", "\t")),
+        ("c.conll", CONLL.replace(" ", "  ")),
+        ("c.conll", CONLL.replace("\n", "\r\n")),
+        ("c.conll", "\ufeff" + CONLL),
+        ("c.conll", CONLL.rstrip("\n")),
+        ("c.conll", CONLL.replace(" ", "\t").replace("\n\n", "\n\t\n")),
+        ("c.tsv", CONLL.replace(" ", "\t")),
+        ("c.jsonl", JSON_LINES),
+        ("c.unknown", JSON_LINES),
+    ],
+)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_every_layout_gives_the_same_corpus(
+    tmp_path: Path, name: str, text: str, zipped: bool
+) -> None:
+    data = gzip.compress(text.encode()) if zipped else text.encode()
+    path = put(tmp_path, data, f"{name}.gz" if zipped else name)
+    assert rows(rankone.read_corpus(path)) == SAME
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    for data in (CONLL.encode(), gzip.compress(CONLL.encode())):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        corpus = rankone.read_corpus("-")
+        assert rows(corpus) == SAME
+        assert corpus.source == "<stdin>"
+
+
+CONLLU = """# sent_id = 1
+# text = don't go
+1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tdo\tdo\tAUX\tVBP\t_\t_\t_\t_\t_
+2\tn't\tnot\tPART\tRB\t_\t_\t_\t_\t_
+2.1\tnow\tnow\tADV\tRB\t_\t_\t_\t_\t_
+3\tgo\tgo\tVERB\tVB\t_\t_\t_\t_\t_
+
+1\tyes\tyes\tINTJ\tUH\t_\t_\t_\t_\t_
+"""
+
+
+@pytest.mark.parametrize("name", ["c.conllu", "c.txt"])
+def test_conllu_passes_over_ranges_and_empty_nodes(tmp_path: Path, name: str) -> None:
+    path = put(tmp_path, CONLLU, name)
+    assert rows(rankone.read_corpus(path)) == [
+        (("do", "n't", "go"), ("AUX", "PART", "VERB"), 4),
+        (("yes",), ("INTJ",), 9),
+    ]
+    assert rankone.read_corpus(path).lines.tolist() == [4, 5, 7, 9]
+    for column in ("xpos", 5, "5"):
+        assert rankone.read_corpus(path, label_column=column).sentences[1].labels == ("UH",)
+
+
+def test_columns_by_number_from_either_end(tmp_path: Path) -> None:
+    path = put(tmp_path, CONLL)
+    assert rankone.read_corpus(path, label_column=2).sentences[0].labels == ("DT", "NN")
+    assert rankone.read_corpus(path, label_column=-2).sentences[0].labels == ("DT", "NN")
+    assert rankone.read_corpus(path, token_column=2).sentences[0].tokens == ("DT", "NN")
+
+
+def test_tsv_with_a_header_and_blanks_in_tokens(tmp_path: Path) -> None:
+    text = "token\tlemma\tlabel\nNew York\tNew York\tLOC\nis\tbe\tO\n"
+    path = put(tmp_path, text, "c.tsv")
+    assert rows(rankone.read_corpus(path)) == [(("New York", "is"), ("LOC", "O"), 2)]
+    assert rankone.read_corpus(path, token_column="lemma").vocabulary == ("New York", "be")
+    with pytest.raises(CorpusError, match=r"no column named 'ner'.*\n.*token, lemma, label"):
+        rankone.read_corpus(path, label_column="ner")
+
+
+def test_json_lines_with_other_keys_and_whole_numbers(tmp_path: Path) -> None:
+    path = put(tmp_path, '{"words": ["a"], "ner_tags": [3], "id": 7}\n', "c.jsonl")
+    corpus = rankone.read_corpus(path, token_column="words", label_column="ner_tags")
+    assert rows(corpus) == [(("a",), ("3",), 1)]
+
+
+def test_docstart_rows_part_sentences_but_are_none(tmp_path: Path) -> None:
+    path = put(tmp_path, "-DOCSTART- -X- O\n\na DT X\n-DOCSTART- O\nb DT Y\n")
+    assert rows(rankone.read_corpus(path)) == [(("a",), ("X",), 3), (("b",), ("Y",), 5)]
+
+
+def test_invisible_and_odd_tokens_survive(tmp_path: Path) -> None:
+    odd = ["\ufe0f", "a\u200bb", "\u2028", "\u0085", "\u00a0", "\u3000x"]
+    text = "".join(f"{token}\tO\n" for token in odd)
+    assert rankone.read_corpus(put(tmp_path, text)).vocabulary == tuple(odd)
+
+
+def test_iob1_becomes_iob2_and_the_scheme_is_known(tmp_path: Path) -> None:
+    tags = ["I-PER", "I-PER", "B-PER", "I-ORG", "O", "I-ORG"]
+    text = "".join(f"w{i} {tag}\n" for i, tag in enumerate(tags)) + "\nw I-ORG\n"
+    path = put(tmp_path, text)
+    stored, converted = rankone.read_corpus(path), rankone.read_corpus(path, scheme="iob2")
+    assert (stored.scheme, converted.scheme) == ("IOB1", "IOB2")
+    assert stored.sentences[0].labels == tuple(tags)
+    assert converted.sentences[0].labels == ("B-PER", "I-PER", "B-PER", "B-ORG", "O", "B-ORG")
+    assert converted.sentences[1].labels == ("B-ORG",)
+
+
+def test_iob2_is_left_alone_and_other_labels_are_no_scheme(tmp_path: Path) -> None:
+    text = "a B-X\nb I-X\nc O\n"
+    assert rankone.read_corpus(put(tmp_path, text), scheme="iob2").scheme == "IOB2"
+    assert rankone.read_corpus(put(tmp_path, CONLL)).scheme is None
+    with pytest.raises(CorpusError, match=r"line 1: label 'X' is no IOB tag"):
+        rankone.read_corpus(put(tmp_path, CONLL), scheme="iob2")
+
+
+def test_lower_case(tmp_path: Path) -> None:
+    assert rankone.read_corpus(put(tmp_path, "The X\nthe X\n"), lower=True).vocabulary == ("the",)
+
+
+def test_labels_if_there_are_any(tmp_path: Path) -> None:
+    words = put(tmp_path, "a\nb\n\nc\n", "words.txt")
+    corpus = rankone.read_corpus(words, labelled=None)
+    assert not corpus.labelled
+    assert rows(corpus) == [(("a", "b"), (), 1), (("c",), (), 4)]
+    assert rankone.read_corpus(put(tmp_path, CONLL), labelled=None).labelled
+    lines = put(tmp_path, '{"tokens": ["a"]}\n', "words.jsonl")
+    assert not rankone.read_corpus(lines, labelled=None).labelled
+
+
+REFUSED = [
+    ("c.conll", "a DT X\nrose Y\n", {}, r"line 2: 2 columns where the rows before have 3"),
+    ("c.conll", "", {}, "no sentence"),
+    ("c.conll", "\n\n \n", {}, "no sentence"),
+    ("c.conll", "-DOCSTART- -X- O O\n", {}, "no sentence"),
+    ("c.conll", b"a X\nb\xff Y\n", {}, r"line 2: byte 0xff is not valid UTF-8"),
+    ("c.conll", "\ufeffa X\n".encode() + b"\xe9 Y\n", {}, r"line 2: byte 0xe9"),
+    ("c.conll", "a X\nb\0 Y\n", {}, r"line 2: a NUL byte"),
+    ("c.conll", CONLL.encode("utf-16"), {}, "line 1: a NUL byte"),
+    ("c.conll", CONLL, {"label_column": 4}, r"line 1: no column 4 for the label: the row has 3"),
+    ("c.conll", CONLL, {"token_column": -4}, r"line 1: no column -4 for the token"),
+    ("c.conll", CONLL, {"label_column": "ner"}, r"no label column named 'ner'"),
+    ("c.conll", "a\nb\n", {}, r"line 1: only one column"),
+    ("c.tsv", "a\tX\n\tY\n", {}, r"line 2: an empty token"),
+    ("c.tsv", "a\tX\nb\t\n", {}, r"line 2: an empty label"),
+    ("c.conllu", "1\ta\tX\n", {}, r"line 1: 3 columns where CoNLL-U has 10"),
+    ("c.conllu", CONLLU, {"label_column": "pos"}, "no column named 'pos'"),
+    ("c.jsonl", '{"tokens": ["a"], "labels": []}', {}, r"line 1: 1 tokens but 0 labels"),
+    ("c.jsonl", '\n{"tokens": ["a"]', {}, r"line 2: not valid JSON"),
+    ("c.jsonl", "[1]", {}, r"line 1: a JSON list where an object"),
+    ("c.jsonl", '{"labels": ["X"]}', {}, r"line 1: no key 'tokens'"),
+    ("c.jsonl", '{"tokens": "a", "labels": ["X"]}', {}, r"'tokens' is not a list"),
+    ("c.jsonl", '{"tokens": [null], "labels": ["X"]}', {}, r"null among 'tokens' is not a word"),
+    ("c.jsonl", '{"tokens": [""], "labels": ["X"]}', {}, r'"" among \'tokens\' is not a word'),
+    ("c.jsonl", '{"tokens": ["a\\u0000"], "labels": ["X"]}', {}, "NUL"),
+    ("c.jsonl", '{"tokens": ["\\ud800"], "labels": ["X"]}', {}, "line 1: .*surrogate"),
+    ("c.conll", CONLL, {"format": "xml"}, "unknown format 'xml'"),
+    ("c.conll", CONLL, {"scheme": "iobes"}, "unknown scheme 'iobes'"),
+    ("c.gz", gzip.compress(CONLL.encode())[:20], {}, "damaged gzip data"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "how", "message"), REFUSED)
+def test_refusals_say_where_what_and_the_remedy(
+    tmp_path: Path, name: str, text: str | bytes, how: dict[str, object], message: str
+) -> None:
+    with pytest.raises(CorpusError, match=message) as caught:
+        rankone.read_corpus(put(tmp_path, text, name), **how)
+    assert caught.value.remedy
+
+
+def test_directories_and_missing_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="is a directory"):
+        rankone.read_corpus(tmp_path)
+    with pytest.raises(CorpusError, match="no such file"):
+        rankone.read_corpus(tmp_path / "nothing")
+
+
+def test_sentences_from_python() -> None:
+    pair = (["a", "rose"], ["X", "Y"])
+    mapping = {"tokens": pair[0], "labels": pair[1]}
+    sentence = rankone.Sentence(("a", "rose"), ("X", "Y"), 7)
+    corpus = Corpus.from_sentences([pair, mapping, sentence])
+    assert [s.tokens for s in corpus.sentences] == [("a", "rose")] * 3
+    assert [s.line for s in corpus.sentences] == [1, 2, 7]
+    for bad in ([(["a"], [])], [{"tokens": ["a"]}], [3], []):
+        with pytest.raises(CorpusError):
+            Corpus.from_sentences(bad)
+
+
+word = st.text(
+    st.characters(blacklist_categories=("Cs",), blacklist_characters="\t\n\r\0\ufeff"), min_size=1
+).filter(lambda w: w.strip() and w != "-DOCSTART-" and w.lower() not in {"token", "word", "form"})
+
+
+@given(st.lists(st.lists(st.tuples(word, word), min_size=1, max_size=5), min_size=1, max_size=5))
+def test_what_is_written_as_tsv_or_json_is_read_back(
+    sentences: list[list[tuple[str, str]]],
+) -> None:
+    from rankone.corpus.columns import read_tsv
+    from rankone.corpus.corpus import Choice
+    from rankone.corpus.jsonlines import read_jsonlines
+
+    pairs = [([w for w, _ in s], [t for _, t in s]) for s in sentences]
+    tsv = "\n".join("".join(f"{w}\t{t}\n" for w, t in s) for s in sentences).split("\n")
+    lines = [json.dumps({"tokens": words, "labels": tags}) for words, tags in pairs]
+    expected = [(w, t) for s in sentences for w, t in s]
+    for rows in (read_tsv(tsv, "tsv", Choice()), read_jsonlines(lines, "json", Choice())):
+        assert list(zip(rows.tokens, rows.labels, strict=True)) == expected
+        assert len(rows.starts) == len(sentences)
+
+
+@given(corpora.sentences())
+def test_columns_and_sentences_say_the_same(sentences: corpora.Sentences) -> None:
+    corpus = Corpus.from_sentences(sentences)
+    assert [(list(s.tokens), list(s.labels)) for s in corpus.sentences] == sentences
+    assert [corpus.vocabulary[i] for i in corpus.token_ids] == [t for w, _ in sentences for t in w]
+    assert corpus.positions.tolist() == [k for w, _ in sentences for k in range(len(w))]
+    assert corpus.longest == max(len(w) for w, _ in sentences)
