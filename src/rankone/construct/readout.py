@@ -77,7 +77,7 @@ def paper_readout(ids: Floats, labels: Ints, contexts: Ints) -> Readout | None:
 
     Each token has an id, a label (from 0) and, in `contexts`, the first token with its context.
     With the ids s_i of the different contexts in order and their labels y_i (from 1), unit i bends
-    at b_i, where b_1 = s_1 - 1 and b_i = s_(i-1), and takes f through y_i - s_i, so that the skip
+    at b_i, where b_1 < s_1 and b_i = s_(i-1), and takes f through y_i - s_i, so that the skip
     connection makes it y_i:
 
         w_i = (y_i - s_i - sum_(j<i) w_j (s_i - b_j)) / (s_i - b_i)
@@ -87,7 +87,7 @@ def paper_readout(ids: Floats, labels: Ints, contexts: Ints) -> Readout | None:
     each = np.unique(contexts)
     each = each[np.argsort(ids[each])]
     s, y = ids[each], labels[each] + 1
-    bends = np.concatenate([s[:1] - 1.0, s[:-1]])
+    bends = np.concatenate([s[:1] - 1 - np.abs(s[:1]), s[:-1]])  # so far off that unit 1 is flat
     gaps = s - bends
     if not gaps.min() > 0:
         return None

@@ -12,6 +12,8 @@ import numpy as np
 from rankone.construct.mapping import Floats
 from rankone.errors import VectorError
 
+SMALLEST, LARGEST = 1e-100, 1e100  # squares and products of positions must not leave float64
+
 
 def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
     """Vectors for `words` from a text file in the manner of GloVe: a word and its numbers per line.
@@ -68,6 +70,12 @@ def check_vectors(vectors: Floats, words: Sequence[str]) -> Floats:
                 where=f"row {row + 1}",
                 remedy="give it a vector of its own, with finite numbers that are not all 0",
             )
+    size = float(np.abs(vectors).max())
+    if not SMALLEST < size < LARGEST:
+        raise VectorError(
+            f"vectors as large as {size:.0e} leave no room for rounding",
+            remedy="scale all of them by one number, so that their entries are of order 1",
+        )
     _, first, back = np.unique(vectors, axis=0, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[back.reshape(-1)] != np.arange(len(vectors)))
     if len(again):

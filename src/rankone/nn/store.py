@@ -123,14 +123,21 @@ def _shape(config: Any, path: Path) -> Network:
             where=str(path),
             remedy="memorize again with this rankone, or install the one that wrote it",
         )
-    known = {f.name: f.type for f in fields(Network)}
     given = config.get("network")
-    if not isinstance(given, dict) or set(given) != set(known):
+    if not isinstance(given, dict) or set(given) != {field.name for field in fields(Network)}:
         raise ModelError("the network is not described whole", where=str(path), remedy=ANEW)
-    numbers = [value for value in given.values() if not isinstance(value, str | bool)]
-    sound = all(isinstance(value, int) and 0 <= value < 1 << 40 for value in numbers)
-    if not sound or given["attention"] not in ("rank1", "softmax", "hardmax"):
-        raise ModelError("the network is not sound", where=str(path), remedy=ANEW)
+    choices: dict[str, tuple[object, ...]] = {
+        "attention": ("rank1", "softmax", "hardmax"),
+        "feedforward": ("rank1", "dense"),
+        "causal": (True, False),
+    }
+    for name, value in given.items():
+        if name in choices:
+            sound = type(value) in (str, bool) and value in choices[name]
+        else:
+            sound = type(value) is int and value >= (0 if name == "positions" else 1)
+        if not sound:
+            raise ModelError(f"{name} cannot be {value!r}", where=str(path), remedy=ANEW)
     return Network(**given)
 
 

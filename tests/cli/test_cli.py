@@ -1,0 +1,320 @@
+"""Every command, with good and bad input, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rankone
+from rankone.cli import main
+
+CORPUS = "the DT O\nwill NN B-X\n\nthe DT O\nwill MD O\nrun VB O\n\nthe DT B-X\nwill NN B-X\n"
+
+
+@dataclass
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Answer]:
+    def call(*arguments: object) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["rankone", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        out, err = capsys.readouterr()
+        return Answer(int(left.value.code or 0), out, err)
+
+    return call
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.conll"
+    path.write_text(CORPUS)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path, corpus: Path) -> Path:
+    rankone.memorize(corpus).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_inspect_tells_ceilings_and_conflicts(run: Callable[..., Answer], corpus: Path) -> None:
+    answer = run("inspect", corpus)
+    assert answer.code == 0
+    for part in (
+        "sentences",
+        "the token alone",
+        "Ceilings",
+        "Entity tags are IOB2",
+        "Conflicts: 1",
+    ):
+        assert part in answer.out
+    assert "'the' (token 1): O on line 1; B-X on line 8" in answer.out
+
+
+def test_inspect_json_is_one_object_with_what_was_promised(
+    run: Callable[..., Answer], corpus: Path
+) -> None:
+    answer = run("inspect", corpus, "--json")
+    assert answer.err == ""
+    audit = answer.json
+    assert {"sentences", "tokens", "vocabulary", "labels", "longest", "conflicts"} <= set(audit)
+    assert audit["labels"] == {"O": 4, "B-X": 3}
+    for name in ("majority", "token", "set", "sequence", "prefix"):
+        assert set(audit["ceilings"][name]) == {"accuracy", "errors"}
+    assert audit["ceilings"]["sequence"]["errors"] == 1
+    assert audit["conflicts"][0]["labels"] == {"O": [1], "B-X": [8]}
+
+
+def test_inspect_other_columns_and_lower_case(run: Callable[..., Answer], corpus: Path) -> None:
+    audit = run("inspect", corpus, "--label-column", 2, "--lower", "--json").json
+    assert set(audit["labels"]) == {"DT", "NN", "MD", "VB"}
+
+
+def test_scheme_is_said(run: Callable[..., Answer], tmp_path: Path) -> None:
+    path = tmp_path / "iob1"
+    path.write_text("a I-X\nb O\n")
+    kept, converted = run("inspect", path), run("inspect", path, "--scheme", "iob2")
+    assert "Entity tags are IOB1 and kept as stored; --scheme iob2 converts them." in kept.out
+    assert "read as IOB2" in converted.out
+
+
+def test_memorize_writes_a_model_that_predict_reads(
+    run: Callable[..., Answer], corpus: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "deep" / "model"
+    answer = run("memorize", corpus, "--out", home)
+    assert answer.code == 0
+    assert "7 of 8" not in answer.out
+    assert "6 of 7" in answer.out
+    for name in ("model.safetensors", "config.json", "vocabulary.json", "labels.json"):
+        assert str(home / name) in answer.out.replace("\n", "")
+        assert (home / name).exists()
+    found = run("predict", home, corpus)
+    assert found.out.startswith("the\tO\nwill\tB-X\n\nthe\tO\nwill\tO\nrun\tO\n\n")
+    assert "6 as labelled in the file" in found.err
+
+
+def test_memorize_json_has_what_was_promised(
+    run: Callable[..., Answer], corpus: Path, tmp_path: Path
+) -> None:
+    answer = run("memorize", corpus, "--out", tmp_path / "m", "--json")
+    assert answer.err == ""
+    report = answer.json
+    assert (report["tokens"], report["sentences"]) == (7, 3)
+    assert report["wrong"] == report["unavoidable"] == 1
+    assert report["hidden_units"] > 0
+    assert report["parameters"] > 0
+    assert report["max_error"] + report["margin"] == pytest.approx(0.5)
+    assert report["min_gap"] > 0
+    assert {"read", "construct", "verify"} <= set(report["seconds"])
+    assert len(report["files"]) == 5
+    assert json.loads((tmp_path / "m" / "report.json").read_text())["wrong"] == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--no-positions",),
+        ("--causal",),
+        ("--head-size", "3"),
+        ("--readout", "paper"),
+        ("--verify", "dense"),
+        ("--seed", "7", "--max-length", "19"),
+    ],
+)
+def test_memorize_options(run: Callable[..., Answer], options: tuple[str, ...]) -> None:
+    report = run("memorize", "builtin", *options, "--json").json
+    assert report["ok"]
+    assert report["files"] == []
+
+
+def test_memorize_with_vectors(run: Callable[..., Answer], corpus: Path, tmp_path: Path) -> None:
+    glove = tmp_path / "glove.txt"
+    glove.write_text("the 1 2\nwill 3 -1\nrun 0.5 0.25\n")
+    assert run("memorize", corpus, "--vectors", glove, "--json").json["settings"]["dim"] == 2
+    glove.write_text("the 1 2\nwill 0 0\nrun 0.5 0.25\n")
+    answer = run("memorize", corpus, "--vectors", glove)
+    assert answer.code == 2
+    assert "'will' is zero" in answer.err
+
+
+def test_strict(run: Callable[..., Answer], corpus: Path, tmp_path: Path) -> None:
+    answer = run("memorize", corpus, "--strict", "--out", tmp_path / "m")
+    assert answer.code == 2
+    assert "'the' (token 1): O on line 1; B-X on line 8" in answer.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_predict_unlabelled_text_and_unknown_words(
+    run: Callable[..., Answer], model: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("the\nwill\n\nzebra\n")
+    answer = run("predict", model, text, "--json").json
+    assert (answer["tokens"], answer["unknown"], answer["right"]) == (3, 1, None)
+    assert answer["sentences"][0] == {"tokens": ["the", "will"], "labels": ["O", "B-X"], "line": 1}
+    assert answer["sentences"][1]["labels"] == ["O"]
+    out = tmp_path / "found"
+    assert run("predict", model, text, "--out", out, "--quiet").out == ""
+    assert out.read_text() == "the\tO\nwill\tB-X\n\nzebra\tO\n"
+    assert run("predict", model, text, "--out", tmp_path / "no" / "where").code == 2
+
+
+def test_predict_reads_text_as_the_model_did(run: Callable[..., Answer], tmp_path: Path) -> None:
+    path = tmp_path / "iob1"
+    path.write_text("A I-X\nb O\n\nc I-X\nA I-X\n")
+    run("memorize", path, "--scheme", "iob2", "--lower", "--out", tmp_path / "m", "--quiet")
+    assert run("predict", tmp_path / "m", path, "--json").json["accuracy"] == 1.0
+
+
+def test_predict_refuses_a_sentence_that_is_too_long(
+    run: Callable[..., Answer], model: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("the\n\nthe\nwill\nrun\nrun\n")
+    answer = run("predict", model, text)
+    assert answer.code == 2
+    assert f"{text}, line 3: 4 tokens, but the table of positions has 3" in answer.err
+
+
+BAD = [
+    (b"a X\nb\n", "line 2: 1 columns where the rows before have 2"),
+    (b"", "no sentence"),
+    (b"a X\nb\xff Y\n", "line 2: byte 0xff"),
+    (b"a X\n\0 Y\n", "line 2: a NUL byte"),
+    (b'{"tokens": ["a"], "labels": ["X", "Y"]}\n', "line 1: 1 tokens but 2 labels"),
+]
+
+
+@pytest.mark.parametrize("command", ["inspect", "memorize"])
+@pytest.mark.parametrize(("data", "message"), BAD)
+def test_bad_files_end_with_status_2_and_write_nothing(
+    run: Callable[..., Answer], tmp_path: Path, command: str, data: bytes, message: str
+) -> None:
+    path = tmp_path / "bad"
+    path.write_bytes(data)
+    out = ["--out", tmp_path / "m"] if command == "memorize" else []
+    answer = run(command, path, *out, "--json")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"rankone: {path}")
+    assert message in answer.err
+    assert "remedy:" in answer.err
+    assert len(answer.err.splitlines()) == 2
+    assert {entry.name for entry in tmp_path.iterdir()} == {"bad"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("inspect", "{tmp}"), "is a directory"),
+        (("inspect", "{tmp}/none"), "no such file"),
+        (("inspect", "{corpus}", "--label-column", "9"), "no column 9 for the label"),
+        (("memorize", "{corpus}", "--out", "{corpus}"), "is a file"),
+        (("memorize", "{corpus}", "--out", "{tmp}"), "holds other files"),
+        (("memorize", "{corpus}", "--max-length", "2"), "the table of positions has 2"),
+        (("memorize", "{corpus}", "--vectors", "{tmp}/none"), "cannot be read"),
+        (("predict", "{tmp}/none", "{corpus}"), "no such directory"),
+        (("predict", "{tmp}", "{corpus}"), "config.json: no such file"),
+    ],
+)
+def test_other_refusals(
+    run: Callable[..., Answer],
+    tmp_path: Path,
+    corpus: Path,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    answer = run(*(word.format(tmp=tmp_path, corpus=corpus) for word in arguments))
+    assert answer.code == 2
+    assert message in answer.err
+    assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("memorize", "builtin", "--head-size", "0"),
+        ("memorize", "builtin", "--max-length", "0"),
+        ("memorize", "builtin", "--seed", "-1"),
+        ("memorize", "builtin", "--readout", "other"),
+        ("inspect",),
+        ("nonsense",),
+    ],
+)
+def test_wrong_usage_ends_with_status_2(
+    run: Callable[..., Answer], arguments: tuple[str, ...]
+) -> None:
+    assert run(*arguments).code == 2
+
+
+def test_quiet_says_nothing(run: Callable[..., Answer], corpus: Path, tmp_path: Path) -> None:
+    for arguments in (("inspect", corpus), ("memorize", corpus, "--out", tmp_path / "m")):
+        answer = run(*arguments, "--quiet")
+        assert (answer.code, answer.out, answer.err) == (0, "", "")
+
+
+def test_version_and_help(run: Callable[..., Answer]) -> None:
+    assert run("--version").out.strip() == f"rankone {rankone.__version__}"
+    for command in ("inspect", "memorize", "predict"):
+        assert "--json" in run(command, "--help").out
+
+
+def fresh(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rankone", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **settings,
+    )
+
+
+def test_standard_input_in_a_fresh_process() -> None:
+    answer = fresh("inspect", "-", "--json", input=CORPUS)
+    assert answer.returncode == 0
+    assert json.loads(answer.stdout)["source"] == "<stdin>"
+
+
+def test_a_reader_that_stops_early_is_no_error() -> None:
+    script = f"{sys.executable} -m rankone inspect builtin | head -n 1"
+    answer = subprocess.run(script, shell=True, capture_output=True, text=True, timeout=60)
+    assert answer.stderr == ""
+    assert answer.stdout.startswith("builtin")
+
+
+def test_help_and_import_load_nothing_heavy() -> None:
+    code = (
+        "import sys, rankone, rankone.cli\n"
+        "print([name for name in ('torch', 'numpy') if name in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert answer.stdout.strip() == "[]"
+
+
+def test_narrow_terminals_lose_no_figure() -> None:
+    answer = fresh("inspect", "builtin", env={**os.environ, "COLUMNS": "40"})
+    assert answer.returncode == 0
+    assert "16,525" in answer.stdout
+    assert not re.search(r"\x1b\[", answer.stdout)

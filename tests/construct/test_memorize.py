@@ -1,0 +1,312 @@
+"""Memorization of random corpora of every shape, judged by brute force and by the saved model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import corpora
+import rankone
+from rankone import Corpus
+from rankone.errors import (
+    ConflictError,
+    CorpusError,
+    LengthError,
+    PrecisionError,
+    RankOneError,
+    VectorError,
+)
+
+LOOK = {  # what a model with these settings sees of a token
+    (True, False): "sequence",
+    (True, True): "prefix",
+    (False, False): "proportions",
+    (False, True): "prefix proportions",
+}
+
+
+def wrong(model: rankone.Model, sentences: corpora.Sentences) -> int:
+    found = model.predict([words for words, _ in sentences])
+    return sum(a != b for s, (_, labels) in zip(found, sentences, strict=True)
+               for a, b in zip(s, labels, strict=True))  # fmt: skip
+
+
+@given(
+    corpora.sentences(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["merged", "paper"]),
+    st.integers(1, 3),
+    st.integers(0, 2**32),
+)
+def test_free_vectors_reach_the_ceiling(
+    sentences: corpora.Sentences,
+    positions: bool,
+    causal: bool,
+    readout: Any,
+    head_size: int,
+    seed: int,
+) -> None:
+    result = rankone.memorize(
+        sentences,
+        positions=positions,
+        causal=causal,
+        readout=readout,
+        head_size=head_size,
+        seed=seed,
+        verify="dense",
+    )
+    least = corpora.errors(sentences, corpora.LOOKS[LOOK[positions, causal]])
+    assert result.ok
+    assert result.wrong == result.unavoidable == least
+    assert wrong(result.model, sentences) == least
+    assert result.max_error < 0.01
+    assert result.dense_error < 0.01
+    assert result.dense_tokens == result.tokens
+
+
+@given(
+    corpora.sentences(),
+    st.integers(1, 5),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["merged", "paper"]),
+    st.integers(0, 2**32),
+)
+def test_given_vectors_reach_the_ceiling(
+    sentences: corpora.Sentences,
+    dim: int,
+    positions: bool,
+    causal: bool,
+    readout: Any,
+    seed: int,
+) -> None:
+    corpus = Corpus.from_sentences(sentences)
+    vectors = np.random.default_rng(seed).standard_normal((len(corpus.vocabulary), dim))
+    result = rankone.memorize(
+        corpus, vectors=vectors, positions=positions, causal=causal, readout=readout
+    )
+    least = corpora.errors(sentences, corpora.LOOKS[LOOK[positions, causal]])
+    assert result.wrong == result.unavoidable == least
+    assert wrong(result.model, sentences) == least
+    table = result.model.network.table.detach().numpy()
+    assert np.array_equal(table[:-1], vectors)  # the table is the given one, bit for bit
+
+
+def test_the_order_of_tokens_is_seen() -> None:
+    """Permutations of one bag: only position and order tell them apart."""
+    words = ["a", "b", "c", "d"]
+    orders = [[words[i], words[j], *(w for k, w in enumerate(words) if k not in (i, j))]
+              for i in range(4) for j in range(4) if i != j]  # fmt: skip
+    sentences = [
+        (order, [f"L{(7 * i + k) % 5}" for k in range(4)]) for i, order in enumerate(orders)
+    ]
+    assert rankone.memorize(sentences).wrong == 0
+    assert rankone.memorize(sentences, positions=False).wrong > 0
+
+
+def test_long_sentences_and_many_labels() -> None:
+    rng = np.random.default_rng(3)
+    sentences = [
+        ([f"w{i}" for i in rng.integers(0, 50, n)], [f"L{i}" for i in rng.integers(0, 300, n)])
+        for n in (1, 2, 500, 3000)
+    ]
+    result = rankone.memorize(sentences)
+    assert result.wrong == 0
+    assert result.margin > 0.49
+
+
+def test_same_seed_same_bytes() -> None:
+    corpus = rankone.builtin_corpus(200)
+    one, two, other = (rankone.memorize(corpus, seed=seed) for seed in (5, 5, 6))
+    weights = [dict(result.model.network.named_parameters()) for result in (one, two, other)]
+    assert all(weights[0][name].equal(weights[1][name]) for name in weights[0])
+    assert not weights[0]["table"].equal(weights[2]["table"])
+
+
+def test_merged_is_smaller_than_paper() -> None:
+    corpus = rankone.builtin_corpus()
+    merged, paper = (rankone.memorize(corpus, readout=kind) for kind in ("merged", "paper"))
+    contexts = len({(s.tokens, k) for s in corpus.sentences for k in range(len(s.tokens))})
+    assert paper.hidden_units == contexts
+    assert merged.hidden_units < contexts / 4
+
+
+def test_weights_have_rank_one_for_every_head_size() -> None:
+    corpus = rankone.builtin_corpus(100)
+    for size in (2, 5):
+        attention = rankone.memorize(corpus, head_size=size).model.network.blocks[0].attention
+        for name, shape in (("key", (1, size, 3)), ("query", (1, size, 3)), ("value", (1, size, 3)),
+                            ("output", (1, 3, size))):  # fmt: skip
+            matrix = getattr(attention, name).detach().numpy()
+            assert matrix.shape == shape
+            assert np.linalg.matrix_rank(matrix[0]) == 1
+
+
+def test_no_sentence_carries_a_word_out_of_its_cell() -> None:
+    """With a free table a known word gets one of its own labels, in any sentence whatever."""
+    corpus = rankone.builtin_corpus(300)
+    model = rankone.memorize(corpus, max_length=30).model
+    own: dict[str, set[str]] = {}
+    for sentence in corpus.sentences:
+        for token, label in zip(sentence.tokens, sentence.labels, strict=True):
+            own.setdefault(token, set()).add(label)
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 31, 300)
+    texts = [list(rng.choice(np.array(corpus.vocabulary), n)) for n in lengths]
+    pairs = [(t, y) for text, found in zip(texts, model.predict(texts), strict=True)
+             for t, y in zip(text, found, strict=True)]  # fmt: skip
+    single = [(t, y) for t, y in pairs if len(own[t]) == 1]
+    assert all(y in own[t] for t, y in single)
+    # Between two contexts with different labels a ramp of 1/8 of the gap passes other labels.
+    astray = sum(y not in own[t] for t, y in pairs)
+    assert astray < 0.1 * len(pairs)
+
+
+def test_unknown_words_get_the_most_frequent_label() -> None:
+    model = rankone.memorize(rankone.builtin_corpus(100), max_length=20).model
+    assert set(model.predict([["zyzzyva"] * 20, ["qwerty"]])) == {("O",) * 20, ("O",)}
+
+
+CONFLICT = [("ab", "xy"), ("ab", "xz"), ("ab", "xy"), ("ba", "xy")]
+
+
+def test_contradictions_get_the_majority_and_are_listed() -> None:
+    result = rankone.memorize(CONFLICT)
+    assert (result.wrong, result.unavoidable) == (1, 1)
+    assert result.model.predict(["ab"]) == [("x", "y")]
+    (conflict,) = result.conflicts
+    assert conflict.labels == {"y": [1, 3], "z": [2]}
+    assert any("contradicting" in remark for remark in result.remarks)
+
+
+def test_strict_refuses_contradictions_and_names_the_rows() -> None:
+    with pytest.raises(ConflictError, match=r"'b' \(token 2\): y on lines 1, 3; z on line 2"):
+        rankone.memorize(CONFLICT, strict=True)
+    assert rankone.memorize(CONFLICT[:1], strict=True).wrong == 0
+
+
+def test_repeats_without_positions_are_said() -> None:
+    sentences = [("aab", "xxy"), ("abc", "xyz")]
+    assert not rankone.memorize(sentences).remarks
+    (remark,) = rankone.memorize(sentences, positions=False).remarks
+    assert remark.startswith("1 sentences repeat a token")
+
+
+@pytest.mark.parametrize(
+    ("sentences", "thing"),
+    [
+        ([("ab", "xy")], "sentence"),
+        ([("a", "x"), ("b", "y")], "token per sentence"),
+        ([("a", "x"), ("aa", "xy")], "word"),
+        ([("ab", "xx"), ("b", "x")], "label"),
+    ],
+)
+def test_corpora_with_only_one_of_something(sentences: Any, thing: str) -> None:
+    for readout in ("merged", "paper"):
+        result = rankone.memorize(sentences, readout=readout)
+        assert result.wrong == 0
+        assert any(remark.startswith(f"only one {thing}") for remark in result.remarks)
+
+
+def test_sentences_longer_than_the_positions_are_refused() -> None:
+    corpus = rankone.builtin_corpus(100)
+    with pytest.raises(LengthError, match=r"builtin, line \d+: \d+ tokens, .* has 3"):
+        rankone.memorize(corpus, max_length=3)
+    model = rankone.memorize(corpus).model
+    with pytest.raises(LengthError, match=r"sentence 2: 40 tokens"):
+        model.predict([["the"], ["the"] * 40])
+    free = rankone.memorize(corpus, positions=False).model
+    assert len(free.predict([["the"] * 40])[0]) == 40
+
+
+def two(rows: list[list[float]]) -> dict[str, Any]:
+    return {"corpus": [("ab", "xy"), ("ba", "yy")], "vectors": np.array(rows)}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (two([[0.0, 0.0], [1.0, 2.0]]), r"row 1: the vector of 'a' is zero"),
+        (two([[1.0, 0.0], [np.nan, 2.0]]), r"row 2: the vector of 'b' is not finite"),
+        (two([[1.0, 0.0], [np.inf, 2.0]]), r"row 2: the vector of 'b' is not finite"),
+        (two([[1.0, 2.0], [1.0, 2.0]]), r"rows 1 and 2: 'a' and 'b' have the same vector"),
+        (two([[1.0, 0.0], [1e300, 2.0]]), r"vectors as large as 1e\+300"),
+        (two([[1e-200, 0.0], [0.0, 1e-200]]), r"vectors as large as 1e-200"),
+        (two([[1.0, 2.0]]), r"shape \(1, 2\) for 2 tokens"),
+    ],
+)
+def test_vectors_that_break_the_conditions_are_refused(call: dict[str, Any], message: str) -> None:
+    with pytest.raises(VectorError, match=message):
+        rankone.memorize(**call)
+
+
+def test_settings_are_checked() -> None:
+    for bad in ({"head_size": 0}, {"readout": "other"}, {"verify": "never"}):
+        with pytest.raises(RankOneError):
+            rankone.memorize([("ab", "xy")], **bad)
+    with pytest.raises(CorpusError):
+        rankone.memorize([])
+
+
+def test_what_float64_cannot_do_is_refused_not_returned() -> None:
+    """Vectors that differ by one unit in the last place, in one dimension, with a far outlier."""
+    near = np.nextafter(1.0, 2.0)
+    vectors = np.array([[1.0], [near], [1e60]])
+    sentences = [("ac", "xy"), ("bc", "zy"), ("abc", "xxy"), ("bac", "zzx")]
+    with pytest.raises(PrecisionError, match="float64 cannot tell all contexts apart"):
+        rankone.memorize(Corpus.from_sentences(sentences), vectors=vectors)
+
+
+def test_progress_is_told() -> None:
+    stages: list[tuple[str, float]] = []
+    rankone.memorize(
+        rankone.builtin_corpus(300), verify="dense", progress=lambda *told: stages.append(told)
+    )
+    assert [stage for stage, share in stages if share == 0][-3:] == ["construct", "verify", "dense"]
+    assert stages[-1] == ("dense", 1.0)
+
+
+def test_report_is_plain_json() -> None:
+    import json
+
+    report = json.loads(json.dumps(rankone.memorize(CONFLICT).to_json(), allow_nan=False))
+    asked = {"tokens", "sentences", "wrong", "unavoidable", "hidden_units", "parameters"}
+    assert asked | {"max_error", "margin", "min_gap", "seconds"} <= set(report)
+    assert {"read", "construct", "verify"} <= set(report["seconds"])
+    one_label = rankone.memorize([("ab", "xx")]).to_json()
+    assert one_label["min_gap"] is None or one_label["min_gap"] > 0
+    json.dumps(one_label, allow_nan=False)
+
+
+CEILINGS = [
+    ("conll2003/eng.train", {"scheme": "iob2"}, {}, 2),
+    ("conll2003/eng.train", {"scheme": "iob2"}, {"causal": True}, 334),
+    ("conll2003/eng.train", {"scheme": "iob2"}, {"positions": False}, 328),
+    ("ud-english-ewt/en_ewt-ud-train.conllu.gz", {}, {}, 7),
+    ("wnut17/wnut17train.conll", {}, {}, 20),
+    ("wnut17/wnut17train.conll", {}, {"readout": "paper"}, 20),
+]
+
+
+@pytest.mark.parametrize(("name", "how", "settings", "errors"), CEILINGS)
+def test_shared_corpora_reach_their_ceilings(
+    shared: Any, name: str, how: dict[str, Any], settings: dict[str, Any], errors: int
+) -> None:
+    corpus = rankone.read_corpus(shared / name, **how)
+    result = rankone.memorize(corpus, **settings)
+    assert result.wrong == result.unavoidable == errors
+    assert max(result.max_error, result.dense_error) < 0.01
+    if name.startswith("conll") and not settings:
+        assert result.hidden_units <= 16_500
+
+
+def test_conll_with_given_random_vectors(shared: Any) -> None:
+    corpus = rankone.read_corpus(shared / "conll2003/eng.train", scheme="iob2")
+    vectors = np.random.default_rng(0).standard_normal((len(corpus.vocabulary), 64))
+    result = rankone.memorize(corpus, vectors=vectors)
+    assert result.wrong == result.unavoidable == 2

@@ -1,0 +1,173 @@
+"""The steps of the construction one by one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import corpora
+import rankone
+from rankone import Corpus
+from rankone.construct.free import free_line
+from rankone.construct.given import given_line
+from rankone.construct.line import Line, changes_on_line
+from rankone.construct.mapping import Floats
+from rankone.construct.readout import Readout, merged_readout, paper_readout
+from rankone.construct.targets import choose_targets
+from rankone.errors import VectorError
+
+ids_and_labels = st.lists(
+    st.tuples(st.integers(-50, 50), st.integers(0, 4)), min_size=1, unique_by=lambda pair: pair[0]
+)
+
+
+def read(units: Readout, s: Floats) -> Floats:
+    """Eq. 3 along the line: the skip connection's s, plus the hidden units."""
+    hidden = np.maximum(units.gain * s[:, None] + units.bias, 0.0)
+    return s + hidden @ units.out_gain + units.constant
+
+
+@given(ids_and_labels)
+def test_merged_readout_hits_every_label(pairs: list[tuple[int, int]]) -> None:
+    s, y = np.array([p[0] for p in pairs]) / 7, np.array([p[1] for p in pairs])
+    changes = changes_on_line(s, y)
+    units = merged_readout(changes)
+    assert units is not None
+    np.testing.assert_allclose(read(units, s), y + 1, atol=1e-9)
+    assert len(units.gain) == 2 + 2 * len(changes.left)
+    ordered = y[np.argsort(s)]
+    assert len(changes.left) == (ordered[1:] != ordered[:-1]).sum()
+
+
+@given(ids_and_labels)
+def test_paper_readout_hits_every_label_with_a_unit_each(pairs: list[tuple[int, int]]) -> None:
+    s, y = np.array([p[0] for p in pairs]) / 7, np.array([p[1] for p in pairs])
+    units = paper_readout(s, y, np.arange(len(s)))
+    assert units is not None
+    np.testing.assert_allclose(read(units, s), y + 1, atol=1e-9)
+    assert len(units.gain) == len(s)
+
+
+def test_two_contexts_on_one_number_have_no_readout() -> None:
+    s, y = np.array([1.0, 1.0, 2.0]), np.array([0, 1, 0])
+    assert merged_readout(changes_on_line(s, y)) is None
+    assert paper_readout(s, y, np.arange(3)) is None
+    assert paper_readout(s, np.array([1, 1, 0]), np.array([0, 0, 2])) is not None
+
+
+def drift(s: Floats, y: Floats, out_gain: Floats, first_bend: float) -> float:
+    """The largest error of the labels, from exact sums of the weights as they are stored."""
+    bends = [Fraction(b) for b in (first_bend, *s[:-1])]
+    f = slope = Fraction(0)
+    worst = 0.0
+    for i, w in enumerate(out_gain):
+        slope += Fraction(w)
+        f += slope * (Fraction(s[i]) - bends[i])
+        worst = max(worst, abs(float(f + Fraction(s[i])) - y[i]))
+    return worst
+
+
+def test_no_drift_on_a_long_steep_line() -> None:
+    """Steep clusters far apart: weights that are plain differences of slopes drift away."""
+    rng = np.random.default_rng(0)
+    s = np.sort((np.arange(-100, 0) * 1e5 + rng.random((30, 100)) * 1e-2).reshape(-1))
+    y = rng.integers(0, 9, len(s))
+    units = paper_readout(s, y, np.arange(len(s)))
+    assert units is not None
+    plain = np.diff(np.diff(y + 1 - s, prepend=0) / np.diff(s, prepend=s[0] - 1), prepend=0)
+    assert drift(s, y + 1.0, units.out_gain, -units.bias[0]) < 0.01
+    assert drift(s, y + 1.0, plain, s[0] - 1) > 0.01
+
+
+def lines(corpus: Corpus, causal: bool, by_demand: bool) -> list[Line]:
+    targets = choose_targets(corpus, positions=True, causal=causal, strict=False)
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((len(corpus.vocabulary), 4))
+    how = {"length": corpus.longest, "causal": causal, "by_demand": by_demand, "rng": rng}
+    return [free_line(corpus, targets, **how), given_line(corpus, targets, vectors=vectors, **how)]
+
+
+@given(corpora.corpora, st.booleans(), st.booleans())
+def test_the_line_is_what_the_attention_layer_puts_out(
+    corpus: Corpus, causal: bool, by_demand: bool
+) -> None:
+    """The ids computed in one dimension equal direction^T F(X + E) of the torch module."""
+    import torch
+
+    for line in lines(corpus, causal, by_demand):
+        attention, mapping = line.mapping.attention(), line.mapping
+        for j in range(corpus.n_sentences):
+            at = slice(corpus.offsets[j], corpus.offsets[j + 1])
+            z = mapping.table[corpus.token_ids[at]]
+            if mapping.positions is not None:
+                z = z + mapping.positions[: len(z)]
+            mask = torch.ones(len(z), len(z), dtype=torch.bool).tril() if causal else None
+            ids = attention(torch.from_numpy(z), mask).detach().numpy() @ mapping.direction
+            np.testing.assert_allclose(ids, line.ids[at], rtol=1e-12, atol=1e-11)
+        assert mapping.direction[mapping.out] == 1.0
+
+
+@given(corpora.corpora, st.booleans())
+def test_cells_keep_tokens_apart_and_left_of_zero(corpus: Corpus, by_demand: bool) -> None:
+    line = lines(corpus, False, by_demand)[0]
+    places = np.sort(line.mapping.table[:, 0]) - 2
+    width = places[1] - places[0]
+    cell = (line.ids - places[0]) // width
+    assert line.ids.max() < 0
+    assert len(set(zip(cell, corpus.token_ids, strict=True))) == len(set(cell))
+    assert np.allclose(np.diff(places), width)
+
+
+def test_tokens_with_most_contexts_lie_nearest_to_zero() -> None:
+    sentences = [(["the", f"w{i}"], [f"L{i % 2}", f"L{i % 2}"]) for i in range(40)]
+    corpus = Corpus.from_sentences(sentences)
+    line = lines(corpus, False, False)[0]
+    assert line.mapping.table[:, 0].argmax() == corpus.vocabulary.index("the")
+
+
+def test_given_positions_are_the_repaired_encoding() -> None:
+    """Eq. 48 repaired: E_k = k (4 r_max / sqrt d) 1, so no two (token, position) come close."""
+    corpus = rankone.builtin_corpus(50)
+    vectors = np.random.default_rng(1).standard_normal((len(corpus.vocabulary), 2))
+    network = rankone.memorize(corpus, vectors=vectors).model.network
+    assert network.positions is not None
+    e = network.positions.detach().numpy()
+    r_max = np.linalg.norm(vectors, axis=1).max()
+    k = np.arange(1, corpus.longest + 1)
+    np.testing.assert_allclose(e, np.outer(k, np.full(2, 4 * r_max / np.sqrt(2))), rtol=1e-12)
+    epsilon = min(np.linalg.norm(a - b) for i, a in enumerate(vectors) for b in vectors[:i])
+    shifted = (vectors[:, None] + e).reshape(-1, 2)
+    gaps = np.linalg.norm(shifted[:, None] - shifted, axis=-1) + np.eye(len(shifted)) * 1e9
+    assert gaps.min() >= epsilon - 1e-12
+
+
+def glove(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "glove.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_vectors_from_text(tmp_path: Path) -> None:
+    path = glove(tmp_path, "3 2\nb 1 2\na b 3 4\nc 5 6e-1\n")
+    found = rankone.read_vectors(path, ("c", "b", "a b"))
+    assert found.tolist() == [[5.0, 0.6], [1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a 1 2\n", r"no vector for 1 of 2 tokens, among them 'b'"),
+        ("a 1 2\nb 1 x\n", r"line 2: the vector of 'b' holds something"),
+        ("", "no vector for 2 of 2"),
+    ],
+)
+def test_vectors_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(VectorError, match=message):
+        rankone.memorize([("ab", "xy")], vectors=glove(tmp_path, text))
+    with pytest.raises(VectorError, match="cannot be read"):
+        rankone.read_vectors(tmp_path / "missing", ("a",))

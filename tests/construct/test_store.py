@@ -1,0 +1,159 @@
+"""The model directory: a round trip bit for bit, and refusals for what does not fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+import corpora
+import rankone
+from rankone.errors import ModelError, OutputError
+
+FILES = {"model.safetensors", "config.json", "vocabulary.json", "labels.json", "report.json"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    rankone.memorize(rankone.builtin_corpus(60)).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@given(corpora.sentences(), st.integers(1, 2), st.booleans(), st.booleans())
+def test_round_trip_bit_for_bit(
+    tmp_path_factory: pytest.TempPathFactory,
+    sentences: corpora.Sentences,
+    head_size: int,
+    positions: bool,
+    causal: bool,
+) -> None:
+    home = tmp_path_factory.mktemp("round") / "model"
+    result = rankone.memorize(sentences, head_size=head_size, positions=positions, causal=causal)
+    assert {path.name for path in result.save(home)} == FILES
+    loaded = rankone.load(home)
+    before = dict(result.model.network.named_parameters())
+    after = dict(loaded.network.named_parameters())
+    assert before.keys() == after.keys()
+    for name, tensor in after.items():
+        assert tensor.dtype == torch.float64
+        assert tensor.equal(before[name])
+    assert (loaded.vocabulary, loaded.labels) == (result.model.vocabulary, result.model.labels)
+    assert loaded.network.shape == result.model.network.shape
+    words = [s[0] for s in sentences]
+    assert loaded.predict(words) == result.model.predict(words)
+
+
+def test_an_earlier_model_is_replaced_and_nothing_else(home: Path, tmp_path: Path) -> None:
+    result = rankone.memorize([("ab", "xy")])
+    result.save(home)
+    assert rankone.load(home).labels == ("x", "y")
+    assert {path.name for path in tmp_path.iterdir()} == {"model"}  # no scratch is left
+    (home / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"holds other files \(notes.txt\)"):
+        result.save(home)
+    with pytest.raises(OutputError, match="is a file"):
+        result.save(home / "notes.txt")
+    with pytest.raises(OutputError, match="cannot write"):
+        result.save(home / "notes.txt" / "deeper")
+    assert (home / "notes.txt").read_text() == "mine"
+
+
+def test_a_failed_write_leaves_the_old_model(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {path.name: path.read_bytes() for path in home.iterdir()}
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OutputError, match="No space left"):
+        rankone.memorize([("ab", "xy")]).save(home)
+    assert {path.name: path.read_bytes() for path in home.iterdir()} == before
+    assert {path.name for path in home.parent.iterdir()} == {"model"}
+
+
+def edit(name: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
+    def damage(home: Path) -> None:
+        document = json.loads((home / name).read_text())
+        (home / name).write_text(json.dumps(change(document)))
+
+    return damage
+
+
+def network(**values: Any) -> Callable[[Path], None]:
+    return edit("config.json", lambda c: {**c, "network": {**c["network"], **values}})
+
+
+def weights(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    def damage(home: Path) -> None:
+        tensors = load_file(home / "model.safetensors")
+        change(tensors)
+        save_file(tensors, home / "model.safetensors")
+
+    return damage
+
+
+def poke(name: str, value: float) -> Callable[[dict[str, Any]], None]:
+    def change(tensors: dict[str, Any]) -> None:
+        tensors[name].view(-1)[0] = value
+
+    return change
+
+
+def truncate(name: str) -> Callable[[Path], None]:
+    return lambda home: (home / name).write_bytes((home / name).read_bytes()[:-9])  # type: ignore
+
+
+DAMAGE = [
+    (lambda home: (home / "config.json").unlink(), "config.json: no such file"),
+    (lambda home: (home / "model.safetensors").unlink(), "model.safetensors: no weights"),
+    (lambda home: (home / "labels.json").unlink(), "labels.json: no such file"),
+    (truncate("config.json"), "config.json: cannot be read"),
+    (truncate("vocabulary.json"), "vocabulary.json: cannot be read"),
+    (truncate("model.safetensors"), "damaged weights"),
+    (lambda home: (home / "model.safetensors").write_bytes(b""), "damaged weights"),
+    (edit("config.json", lambda c: {**c, "format": "other"}), "not a rankone model"),
+    (edit("config.json", lambda c: {**c, "version": 99}), "version 99 of the format, this reads 1"),
+    (edit("config.json", lambda _: []), "not a rankone model"),
+    (edit("config.json", lambda c: {**c, "network": {}}), "not described whole"),
+    (network(attention="rope"), "attention cannot be 'rope'"),
+    (network(feedforward="mixture"), "feedforward cannot be"),
+    (network(dim=-3), "dim cannot be -3"),
+    (network(dim=1.5), "dim cannot be 1.5"),
+    (network(causal="yes"), "causal cannot be"),
+    (network(depth=0), "depth cannot be 0"),
+    (network(dim=4), r"where config.json says"),
+    (network(hidden=7), r"where config.json says"),
+    (network(positions=0), r"positions is .* where config.json says None"),
+    (edit("vocabulary.json", lambda v: v[:-1]), "different entries where the weights need"),
+    (edit("vocabulary.json", lambda v: [*v[:-1], v[0]]), "different entries"),
+    (edit("vocabulary.json", lambda v: [*v[:-1], 3]), "not a list of words"),
+    (edit("labels.json", lambda v: [*v, "more"]), "different entries"),
+    (edit("labels.json", lambda _: {"a": 1}), "not a list of words"),
+    (weights(poke("table", float("nan"))), "table holds values that are not finite"),
+    (weights(poke("head.bias", float("inf"))), "head.bias holds values"),
+    (weights(lambda t: t.pop("head.bias")), "head.bias is missing"),
+    (weights(lambda t: t.update(extra=torch.zeros(1))), "extra is"),
+    (weights(lambda t: t.update(table=t["table"].int())), "table holds values"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGE)
+def test_damaged_models_are_refused(
+    home: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(home)
+    with pytest.raises(ModelError, match=message) as caught:
+        rankone.load(home)
+    assert caught.value.remedy
+
+
+def test_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no such directory"):
+        rankone.load(tmp_path / "nowhere")

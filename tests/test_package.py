@@ -1,0 +1,63 @@
+"""What is importable, and that what the documentation shows is what happens."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import rankone
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_every_public_name_resolves_and_is_documented() -> None:
+    assert dir(rankone) == sorted(rankone.__all__)
+    for name in rankone.__all__:
+        assert getattr(rankone, name).__doc__, name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        rankone.nothing  # noqa: B018
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(rankone.__path__, "rankone.")
+    return [module.name for module in found if not module.name.endswith("__main__")]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_in_docstrings(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__, f"{name} does not say what it is for"
+    assert doctest.testmod(module).failed == 0
+
+
+def test_rooms_import_only_what_they_may() -> None:
+    """The corpus, the kernels and the networks know nothing of what is built on them."""
+    allowed = {
+        "corpus": {"corpus", "errors"},
+        "kernels": {"kernels"},
+        "nn": {"nn", "kernels", "errors"},
+        "construct": {"construct", "nn", "kernels", "corpus", "errors"},
+    }
+    for room, others in allowed.items():
+        for path in (ROOT / "src" / "rankone" / room).glob("*.py"):
+            used = set(re.findall(r"^\s*(?:from|import) rankone\.(\w+)", path.read_text(), re.M))
+            assert used <= others, path
+
+
+def code_blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.S)
+
+
+def test_the_example_in_the_readme_runs_and_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (example,) = code_blocks(ROOT / "README.md", "python")
+    (shown,) = code_blocks(ROOT / "README.md", "text")
+    exec(example, {})
+    assert capsys.readouterr().out == shown
