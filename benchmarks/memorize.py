@@ -37,14 +37,10 @@ def main() -> None:
     }
     construct, verify, result = seconds(corpus)
     print(
-        f"CoNLL-2003 train, IOB2: {result.tokens - result.wrong:,} of {result.tokens:,} right, ",
-        end="",
+        f"CoNLL-2003 train, IOB2: {result.tokens - result.wrong:,} of {result.tokens:,} right, "
+        f"{result.wrong} wrong ({result.unavoidable} unavoidable), {result.hidden_units:,} units, "
+        f"largest output error {result.max_error:.1e} (fast), {result.dense_error:.1e} (dense)"
     )
-    print(
-        f"{result.wrong} wrong ({result.unavoidable} unavoidable), {result.hidden_units:,} units, ",
-        end="",
-    )
-    print(f"largest output error {result.max_error:.1e} (fast), {result.dense_error:.1e} (dense)")
     print(f"construct {construct * 1e3:.1f} ms, verify {verify * 1e3:.1f} ms\n")
     common.table(
         ["a dict from sentence to labels, from", "ms", "construct / dict", "verify / dict"],

@@ -163,15 +163,16 @@ def test_assembling_keeps_the_vectors_in_their_places():
 
 
 @smooth_layer
-@each_mask
-def test_gradients_are_those_of_finite_differences(make, mask):
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradients_are_those_of_finite_differences(make, masked):
     layer = truth.randomize(make(torch.float64), 12)
+    mask = torch.tensor([[1, 0, 0], [0, 0, 0], [1, 1, 1]], dtype=torch.bool) if masked else None
     names = [name for name, _ in layer.named_parameters()]
 
     def out(z, *weights):
         return functional_call(layer, dict(zip(names, weights, strict=True)), (z, mask))
 
-    assert gradcheck(out, (tokens(BATCH, N, D).requires_grad_(), *layer.parameters()))
+    assert gradcheck(out, (tokens(2, 3, D).requires_grad_(), *layer.parameters()))
 
 
 @each_layer

@@ -99,12 +99,25 @@ def test_units_without_gain_lift_the_others():
     np.testing.assert_array_equal(f(np.array([-1.0, 0.0, 4.0])), [6.0, 6.0, 10.0])
 
 
-@pytest.mark.parametrize("shape", [(0,), (), (2, 3)], ids=str)
-def test_the_result_has_the_shape_of_the_numbers(shape):
-    f = PiecewiseLinear.from_units(*units([1], [0], [1]))
+MANY = 70_000  # units, more than are bisected for numbers in no order
+
+
+def test_very_many_units_equal_their_sum_to_the_last_bit():
+    generator = np.random.default_rng(0)
+    gain = generator.choice([-2.0, -1.0, 0.0, 0.5, 1.0], MANY)
+    bias, out_gain = generator.integers(-900, 900, (2, MANY)).astype(np.float64)
+    s = generator.integers(-4000, 4000, 50) / 4
+    f = PiecewiseLinear.from_units(gain, bias, out_gain)
+    np.testing.assert_array_equal(f(s), direct(gain, bias, out_gain, s))
+
+
+@pytest.mark.parametrize("count", [1, MANY])
+@pytest.mark.parametrize("shape", [(0,), (5,), (), (2, 3)], ids=str)
+def test_the_result_has_the_shape_of_the_numbers(shape, count):
+    f = PiecewiseLinear.from_units(np.full(count, 1.0), np.zeros(count), np.full(count, 1 / count))
     out = f(np.full(shape, 2.0))
     assert out.shape == shape
-    assert (out == 2.0).all()
+    np.testing.assert_allclose(out, 2.0)
 
 
 def test_the_units_are_left_as_they_were():

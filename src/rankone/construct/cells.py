@@ -8,6 +8,7 @@ import numpy as np
 
 from rankone.construct.line import Changes
 from rankone.construct.mapping import Floats, Ints
+from rankone.spans import SPAN, spans
 
 SLOT = 4.0  # a sequence id moves a token by at most 3/2 either way: 1/2 is left free on both sides
 GUARD = 1.0  # so between the contexts of neighbouring cells there is at least this much
@@ -38,16 +39,34 @@ def fill_cells(within: Floats, tokens: Ints, labels: Ints, size: int) -> Cells:
     several = np.zeros(size, dtype=bool)
     several[tokens[labels != np.take(first, tokens)]] = True
     which = np.flatnonzero(several)
-    members = np.flatnonzero(np.take(several, tokens))
-    members = members[np.argsort(within[members])]
-    number = np.zeros(size, dtype=np.uint16 if len(which) < 1 << 16 else np.int64)  # 16 bits: radix
-    number[which] = np.arange(len(which))
-    members = members[np.argsort(number[tokens[members]], kind="stable")]
+    members = _sorted(np.flatnonzero(np.take(several, tokens)), tokens, within, which)
     inside, names = tokens[members], labels[members]
     last = first.copy()
     first[inside[::-1]] = names[::-1]
     last[inside] = names
     return Cells(members, inside, names, first, last, np.bincount(tokens, minlength=size), which)
+
+
+def _sorted(members: Ints, tokens: Ints, within: Floats, which: Ints) -> Ints:
+    """Members by token, then along the line; `which` are the tokens there are.
+
+    Grouped by token first; then so many whole groups at a time that they stay in the cache.
+    """
+    number = np.zeros(which[-1] + 1 if len(which) else 0, dtype=np.int64)
+    number[which] = np.arange(len(which))
+    groups = np.take(number, tokens[members])
+    if len(which) < 1 << 16:
+        groups = groups.astype(np.uint16)  # numbers of 16 bits are sorted in linear time
+    if len(members) > SPAN:
+        order = np.argsort(groups, kind="stable")
+        members, groups = members[order], groups[order]
+    bounds = np.append(0, np.cumsum(np.bincount(groups, minlength=len(which))))
+    for a, b in spans(bounds):
+        part = slice(bounds[a], bounds[b])
+        order = np.argsort(within[members[part]])
+        order = order[np.argsort(groups[part][order], kind="stable")]
+        members[part] = members[part][order]
+    return members
 
 
 def order_cells(cells: Cells, by_demand: bool) -> Ints:

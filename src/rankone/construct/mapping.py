@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankone.corpus import Corpus
 from rankone.kernels import rank1_attention_ragged
 from rankone.nn import Rank1Attention, SelfAttention
+from rankone.spans import spans
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,17 +40,22 @@ class ContextualMapping:
         rank1 = Rank1Attention.assemble(*map(tensor, (self.v1, self.v2, self.output)))
         return rank1 if head_size == 1 else rank1.expand(head_size)
 
-    def project(self, corpus: Corpus, direction: Floats) -> Floats:
-        """direction^T (X + E) for every token of the corpus."""
-        values = np.take(self.table @ direction, corpus.token_ids)
+    def project(self, corpus: Corpus, direction: Floats, at: slice = slice(None)) -> Floats:
+        """direction^T (X + E) for the tokens `at` these places of the corpus."""
+        values = np.take(self.table @ direction, corpus.token_ids[at])
         if self.positions is not None:
-            values += np.take(self.positions @ direction, corpus.positions)
+            values += np.take(self.positions @ direction, corpus.positions[at])
         return values
 
     def averages(self, corpus: Corpus, causal: bool) -> Floats:
         """What attention adds along ``output``: the softmax average of the keys, per token."""
-        key, query = self.project(corpus, self.v1), self.project(corpus, self.v2)
-        return rank1_attention_ragged(query, key, key, corpus.offsets, causal=causal)
+        out = np.empty(corpus.n_tokens)
+        for first, last in spans(corpus.offsets):
+            offsets = corpus.offsets[first : last + 1]
+            at = slice(offsets[0], offsets[-1])
+            key, query = self.project(corpus, self.v1, at), self.project(corpus, self.v2, at)
+            out[at] = rank1_attention_ragged(query, key, key, offsets - offsets[0], causal=causal)
+        return out
 
 
 def tensor(values: Floats) -> torch.Tensor:

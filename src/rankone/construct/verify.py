@@ -14,7 +14,7 @@ from rankone.corpus import Corpus
 from rankone.nn import Evaluator, TokenClassifier, padding_mask
 
 SAMPLE = 1000  # tokens checked by the dense network, if not all are
-CELLS = 1 << 22  # hidden activations of the dense network held at once
+CELLS = 1 << 20  # hidden activations of the dense network held at once
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankone.corpus.corpus import Corpus, Ints
+from rankone.spans import spans
 
 
 def by_token(corpus: Corpus) -> Ints:
@@ -104,8 +105,13 @@ def _first_copy(corpus: Corpus) -> Ints:
     rng = np.random.default_rng(0)
     words = rng.integers(1 << 63, size=len(corpus.vocabulary), dtype=np.uint64)
     places = rng.integers(1 << 63, size=corpus.longest, dtype=np.uint64) | np.uint64(1)
-    mixed = np.take(words, corpus.token_ids) * np.take(places, corpus.positions)
-    first = _first(np.add.reduceat(mixed, corpus.offsets[:-1]))
+    numbers = np.empty(corpus.n_sentences, dtype=np.uint64)
+    for a, b in spans(corpus.offsets):
+        start, stop = corpus.offsets[a], corpus.offsets[b]
+        mixed = np.take(words, corpus.token_ids[start:stop])
+        mixed *= np.take(places, corpus.positions[start:stop])
+        np.add.reduceat(mixed, corpus.offsets[a:b] - start, out=numbers[a:b])
+    first = _first(numbers)
     copies = np.flatnonzero(first != np.arange(len(first)))
     lengths = corpus.lengths[copies]
     if (lengths == corpus.lengths[first[copies]]).all():

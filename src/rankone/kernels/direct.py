@@ -25,9 +25,13 @@ def rank1_attention(
     """
     high, low = _extremes(key, mask)
     nearest = torch.where(query >= 0, high, low).unsqueeze(-1)
-    weights = torch.exp(query.unsqueeze(-1) * (key.unsqueeze(-2) - nearest))
+    distance = key.unsqueeze(-2) - nearest
     if mask is not None:
-        # After exp: a masked key may lie beyond the extreme one and overflow, but never as NaN.
+        # Before it is multiplied: a masked key may lie far beyond the extreme one, and infinity
+        # times 0 would be NaN in the gradient.
+        distance = torch.where(mask, distance, 0.0)
+    weights = torch.exp(query.unsqueeze(-1) * distance)
+    if mask is not None:
         weights = torch.where(mask, weights, 0.0)
     total = weights.sum(-1)
     weighted = (weights @ value.unsqueeze(-1)).squeeze(-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -115,5 +115,8 @@ class TokenClassifier(nn.Module):
     @torch.no_grad()
     def expand(self) -> TokenClassifier:
         """The same network with every matrix of rank 1 multiplied out; tables are shared."""
+        shape = replace(self.shape, feedforward="dense")
+        if shape.attention == "rank1":
+            shape = replace(shape, attention="softmax", heads=1, head_size=1)
         blocks = [block.expand() for block in self.blocks]  # type: ignore[operator]
-        return TokenClassifier.assemble(self.shape, self.table, self.positions, blocks, self.head)
+        return TokenClassifier.assemble(shape, self.table, self.positions, blocks, self.head)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -14,19 +15,20 @@ from rankone.kernels.ragged import by_length
 from rankone.nn.attention import Rank1Attention, SelfAttention
 from rankone.nn.classifier import TokenClassifier
 from rankone.nn.feedforward import FeedForward, Rank1FeedForward
+from rankone.spans import spans
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Layer = Callable[[Floats, Ints], Floats]
 
-CHUNK = 1 << 16  # tokens held at once
 CELLS = 1 << 22  # numbers in the largest table (scores or hidden units) made at once
 
 
 class Evaluator:
     """Applies a network to sentences ``offsets[j]:offsets[j + 1]`` of a column of token ids.
 
-    Equal to the network's own forward pass up to rounding. Sentences come in chunks of about
+    Equal to the network's own forward pass up to rounding, with the weights it has when the
+    evaluator is made, and in float64 whatever their type. Sentences come in chunks of about
     65,000 tokens, so memory does not grow with the corpus, and as in the paper tokens are columns:
     layers map (d, tokens) to (d, tokens). Attention of rank 1 goes through
     `rank1_attention_ragged`; a feed-forward layer of rank 1 through `PiecewiseLinear`, O(log q)
@@ -34,6 +36,8 @@ class Evaluator:
     """
 
     def __init__(self, network: TokenClassifier) -> None:
+        if network.table.dtype != torch.float64:
+            network = copy.deepcopy(network).double()
         self.table = _columns(network.table)
         self.positions = None if network.positions is None else _columns(network.positions)
         self.layers: list[Layer] = []
@@ -50,21 +54,17 @@ class Evaluator:
             for layer in self.layers:
                 z = layer(z, chunk)
             results.append(read(z))
-        return np.concatenate(results)
+        return np.concatenate(results or [read(self.table[:, :0])])
 
     def embedded(self, token_ids: Ints, offsets: Ints) -> Iterator[tuple[Ints, Floats]]:
         """X + E of whole sentences: (their offsets within the chunk, one column per token)."""
-        n_sentences, first = len(offsets) - 1, 0
-        while first < n_sentences:
-            last = int(np.searchsorted(offsets, offsets[first] + CHUNK, side="right")) - 1
-            last = min(max(last, first + 1), n_sentences)
+        for first, last in spans(offsets):
             chunk = offsets[first : last + 1] - offsets[first]
             z = np.take(self.table, token_ids[offsets[first] : offsets[last]], axis=1)
             if self.positions is not None:
                 place = np.arange(z.shape[1]) - np.repeat(chunk[:-1], np.diff(chunk))
                 z += np.take(self.positions, place, axis=1)
             yield chunk, z
-            first = last
 
 
 def attention_layer(attention: nn.Module | Tensor, causal: bool) -> Layer:
@@ -116,7 +116,7 @@ def feedforward_layer(layer: nn.Module | Tensor) -> Layer:
 
 
 def _numpy(parameter: Tensor) -> Floats:
-    return parameter.detach().numpy()
+    return np.array(parameter.detach().numpy())
 
 
 def _columns(table: Tensor) -> Floats:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+NEAR = 1 << 16  # more knots than this, and bisection for numbers in no order leaves the cache
+
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
@@ -20,42 +22,63 @@ class PiecewiseLinear:
         t relu(g s + b), g > 0:  ____/      g < 0:  \\____
                                   theta                theta
 
-    so f is known from its value at the leftmost bend and its slopes: sort the bends, add the
-    slopes up from left to right (prefix sums), add slope times distance up to get the value at
-    each bend, and find the piece of a given s by bisection. ``knots`` are the sorted bends,
-    ``values`` f at each, ``slopes`` the q + 1 slopes left of, between and right of them.
+    so f is known from its value at one bend and its slopes: sort the bends, add the slopes up from
+    left to right (prefix sums), add slope times distance up to get the value at each bend, and find
+    the piece of a given s by bisection. ``knots`` are the sorted bends, ``values`` f at each,
+    ``slopes`` the q + 1 slopes left of, between and right of them. Values were added up from the
+    knot number ``start`` outwards, so a piece is drawn from its end that is nearer to it.
     """
 
     knots: Floats
     values: Floats
     slopes: Floats
+    start: int = 0
 
     @classmethod
     def from_units(cls, gain: Floats, bias: Floats, out_gain: Floats) -> PiecewiseLinear:
-        flat = gain == 0
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            theta = -bias / gain
+        flat = ~np.isfinite(theta)
         constant = float(out_gain[flat] @ np.maximum(bias[flat], 0.0))
-        gain, bias, out_gain = gain[~flat], bias[~flat], out_gain[~flat]
-        theta = -bias / gain
+        gain, bias, out_gain, theta = (x[~flat] for x in (gain, bias, out_gain, theta))
+        if not len(theta):
+            return cls(np.zeros(1), np.full(1, constant), np.zeros(2))
         order = np.argsort(theta, kind="stable")
-        theta = theta[order]
+        knots = theta[order]
         left = gain < 0
-        slopes = np.empty(len(theta) + 1)
+        slopes = np.empty(len(knots) + 1)
         slopes[0] = out_gain[left] @ gain[left]
         slopes[1:] = (out_gain * np.abs(gain))[order]
         np.cumsum(slopes, out=slopes)
-        values = np.empty(len(theta))
-        if len(theta):
-            values[0] = constant + out_gain[left] @ (gain[left] * theta[0] + bias[left])
-            values[1:] = slopes[1:-1] * np.diff(theta)
-            np.cumsum(values, out=values)
-        else:
-            theta, values = np.zeros(1), np.full(1, constant)
-            slopes = np.zeros(2)
-        return cls(theta, values, slopes)
+
+        def value(at: float) -> tuple[float, float]:
+            """f at a point, and the size of what is added up for it, to which its error is due."""
+            active = gain * at + bias > 0
+            terms = out_gain[active] * (gain[active] * at + bias[active])
+            sizes = np.abs(out_gain[active]) * (np.abs(gain[active] * at) + np.abs(bias[active]))
+            return float(terms.sum()), float(sizes.sum())
+
+        # Exact at the left end for the readouts built here; near 0 if some unit bends far away.
+        candidates = (0, int(np.abs(knots).argmin()))
+        start = min(candidates, key=lambda i: value(float(knots[i]))[1])
+        steps = slopes[1:-1] * np.diff(knots)
+        first = [constant + value(float(knots[start]))[0]]
+        right = np.cumsum(np.concatenate([first, steps[start:]]))
+        left_of = np.cumsum(np.concatenate([first, -steps[:start][::-1]]))[:0:-1]
+        return cls(knots, np.concatenate([left_of, right]), slopes, start)
 
     def __call__(self, s: Floats) -> Floats:
+        flat = np.ascontiguousarray(s).reshape(-1)
+        if len(self.knots) <= NEAR:
+            return self._at(flat).reshape(s.shape)
+        order = np.argsort(flat)  # neighbours then find their pieces in the same part of memory
+        out = np.empty_like(flat)
+        out[order] = self._at(flat[order])
+        return out.reshape(s.shape)
+
+    def _at(self, s: Floats) -> Floats:
         # torch's bisection is the same as numpy's, but runs on all cores.
         piece = torch.searchsorted(torch.from_numpy(self.knots), torch.from_numpy(s)).numpy()
-        anchor = np.maximum(piece - 1, 0)
+        anchor = piece - (piece > self.start)
         rise = np.take(self.slopes, piece) * (s - np.take(self.knots, anchor))
         return np.asarray(np.take(self.values, anchor) + rise)
