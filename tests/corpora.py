@@ -26,6 +26,11 @@ def sentences(draw: st.DrawFn, max_sentences: int = 12, max_length: int = 7) -> 
     ]
 
 
+def spelled(*pairs: str) -> Sentences:
+    """Sentences of one-letter words and labels: "ab xy" is a labelled x and b labelled y."""
+    return [(list(words), list(labels)) for words, labels in map(str.split, pairs)]
+
+
 corpora = sentences().map(Corpus.from_sentences)
 
 

@@ -132,7 +132,7 @@ def test_merged_is_smaller_than_paper() -> None:
     corpus = rankone.builtin_corpus()
     merged, paper = (rankone.memorize(corpus, readout=kind) for kind in ("merged", "paper"))
     contexts = len({(s.tokens, k) for s in corpus.sentences for k in range(len(s.tokens))})
-    assert paper.hidden_units == contexts
+    assert paper.hidden_units == contexts + 2  # and two for the unknown word
     assert merged.hidden_units < contexts / 4
 
 
@@ -168,17 +168,19 @@ def test_no_sentence_carries_a_word_out_of_its_cell() -> None:
 
 
 def test_unknown_words_get_the_most_frequent_label() -> None:
-    model = rankone.memorize(rankone.builtin_corpus(100), max_length=20).model
-    assert set(model.predict([["zyzzyva"] * 20, ["qwerty"]])) == {("O",) * 20, ("O",)}
+    for readout in ("merged", "paper"):
+        corpus = rankone.builtin_corpus(100)
+        model = rankone.memorize(corpus, max_length=20, readout=readout).model
+        assert set(model.predict([["zyzzyva"] * 20, ["qwerty"]])) == {("O",) * 20, ("O",)}
 
 
-CONFLICT = [("ab", "xy"), ("ab", "xz"), ("ab", "xy"), ("ba", "xy")]
+CONFLICT = corpora.spelled("ab xy", "ab xz", "ab xy", "ba xy")
 
 
 def test_contradictions_get_the_majority_and_are_listed() -> None:
     result = rankone.memorize(CONFLICT)
     assert (result.wrong, result.unavoidable) == (1, 1)
-    assert result.model.predict(["ab"]) == [("x", "y")]
+    assert result.model.predict([["a", "b"]]) == [("x", "y")]
     (conflict,) = result.conflicts
     assert conflict.labels == {"y": [1, 3], "z": [2]}
     assert any("contradicting" in remark for remark in result.remarks)
@@ -191,7 +193,7 @@ def test_strict_refuses_contradictions_and_names_the_rows() -> None:
 
 
 def test_repeats_without_positions_are_said() -> None:
-    sentences = [("aab", "xxy"), ("abc", "xyz")]
+    sentences = corpora.spelled("aab xxy", "abc xyz")
     assert not rankone.memorize(sentences).remarks
     (remark,) = rankone.memorize(sentences, positions=False).remarks
     assert remark.startswith("1 sentences repeat a token")
@@ -200,10 +202,10 @@ def test_repeats_without_positions_are_said() -> None:
 @pytest.mark.parametrize(
     ("sentences", "thing"),
     [
-        ([("ab", "xy")], "sentence"),
-        ([("a", "x"), ("b", "y")], "token per sentence"),
-        ([("a", "x"), ("aa", "xy")], "word"),
-        ([("ab", "xx"), ("b", "x")], "label"),
+        (corpora.spelled("ab xy"), "sentence"),
+        (corpora.spelled("a x", "b y"), "token per sentence"),
+        (corpora.spelled("a x", "aa xy"), "word"),
+        (corpora.spelled("ab xx", "b x"), "label"),
     ],
 )
 def test_corpora_with_only_one_of_something(sentences: Any, thing: str) -> None:
@@ -225,7 +227,7 @@ def test_sentences_longer_than_the_positions_are_refused() -> None:
 
 
 def two(rows: list[list[float]]) -> dict[str, Any]:
-    return {"corpus": [("ab", "xy"), ("ba", "yy")], "vectors": np.array(rows)}
+    return {"corpus": corpora.spelled("ab xy", "ba yy"), "vectors": np.array(rows)}
 
 
 @pytest.mark.parametrize(
@@ -246,9 +248,16 @@ def test_vectors_that_break_the_conditions_are_refused(call: dict[str, Any], mes
 
 
 def test_settings_are_checked() -> None:
-    for bad in ({"head_size": 0}, {"readout": "other"}, {"verify": "never"}):
+    for bad in (
+        {"head_size": 0},
+        {"head_size": 1.5},
+        {"seed": -1},
+        {"max_length": -5},
+        {"readout": "other"},
+        {"verify": "never"},
+    ):
         with pytest.raises(RankOneError):
-            rankone.memorize([("ab", "xy")], **bad)
+            rankone.memorize(corpora.spelled("ab xy"), **bad)
     with pytest.raises(CorpusError):
         rankone.memorize([])
 
@@ -256,8 +265,8 @@ def test_settings_are_checked() -> None:
 def test_what_float64_cannot_do_is_refused_not_returned() -> None:
     """Vectors that differ by one unit in the last place, in one dimension, with a far outlier."""
     near = np.nextafter(1.0, 2.0)
-    vectors = np.array([[1.0], [near], [1e60]])
-    sentences = [("ac", "xy"), ("bc", "zy"), ("abc", "xxy"), ("bac", "zzx")]
+    vectors = np.array([[1.0], [1e60], [near]])  # of a, c, b
+    sentences = corpora.spelled("ac xy", "bc zy", "abc xxy", "bac zzx")
     with pytest.raises(PrecisionError, match="float64 cannot tell all contexts apart"):
         rankone.memorize(Corpus.from_sentences(sentences), vectors=vectors)
 
@@ -278,7 +287,7 @@ def test_report_is_plain_json() -> None:
     asked = {"tokens", "sentences", "wrong", "unavoidable", "hidden_units", "parameters"}
     assert asked | {"max_error", "margin", "min_gap", "seconds"} <= set(report)
     assert {"read", "construct", "verify"} <= set(report["seconds"])
-    one_label = rankone.memorize([("ab", "xx")]).to_json()
+    one_label = rankone.memorize(corpora.spelled("ab xx")).to_json()
     assert one_label["min_gap"] is None or one_label["min_gap"] > 0
     json.dumps(one_label, allow_nan=False)
 

@@ -51,7 +51,7 @@ def test_round_trip_bit_for_bit(
 
 
 def test_an_earlier_model_is_replaced_and_nothing_else(home: Path, tmp_path: Path) -> None:
-    result = rankone.memorize([("ab", "xy")])
+    result = rankone.memorize(corpora.spelled("ab xy"))
     result.save(home)
     assert rankone.load(home).labels == ("x", "y")
     assert {path.name for path in tmp_path.iterdir()} == {"model"}  # no scratch is left
@@ -65,6 +65,22 @@ def test_an_earlier_model_is_replaced_and_nothing_else(home: Path, tmp_path: Pat
     assert (home / "notes.txt").read_text() == "mine"
 
 
+def test_the_model_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    with pytest.raises(OutputError, match="the model of another program"):
+        rankone.memorize([(["a"], ["x"])]).save(tmp_path)
+    (tmp_path / "config.json").unlink()
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(OutputError, match="holds other files"):
+        rankone.memorize([(["a"], ["x"])]).save(tmp_path)
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for odd in (loop, tmp_path / ("n" * 300)):
+        with pytest.raises(OutputError, match="cannot"):
+            rankone.memorize([(["a"], ["x"])]).save(odd)
+
+
 def test_a_failed_write_leaves_the_old_model(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {path.name: path.read_bytes() for path in home.iterdir()}
 
@@ -73,7 +89,7 @@ def test_a_failed_write_leaves_the_old_model(home: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(OutputError, match="No space left"):
-        rankone.memorize([("ab", "xy")]).save(home)
+        rankone.memorize(corpora.spelled("ab xy")).save(home)
     assert {path.name: path.read_bytes() for path in home.iterdir()} == before
     assert {path.name for path in home.parent.iterdir()} == {"model"}
 
@@ -128,6 +144,12 @@ DAMAGE = [
     (network(dim=1.5), "dim cannot be 1.5"),
     (network(causal="yes"), "causal cannot be"),
     (network(depth=0), "depth cannot be 0"),
+    (network(depth=10**9), "too few tensors for depth"),
+    (network(dim=10**30), "dim cannot be"),
+    (network(head_size=2), "one head of size 1"),
+    (edit("config.json", lambda c: {**c, "version": True}), "version True of the format"),
+    (edit("config.json", lambda c: {**c, "reading": 3}), "not told how to read text"),
+    (lambda home: (home / "config.json").write_text("[" * 200_000), "cannot be read"),
     (network(dim=4), r"where config.json says"),
     (network(hidden=7), r"where config.json says"),
     (network(positions=0), r"positions is .* where config.json says None"),

@@ -50,7 +50,7 @@ def test_sentences_that_collide_in_their_number_are_still_told_apart(
             return np.ones(size, dtype=dtype)  # every sentence of one length gets the same number
 
     monkeypatch.setattr(np.random, "default_rng", lambda *_: Stuck())
-    corpus = Corpus.from_sentences([("ab", "xy"), ("ba", "xy"), ("ab", "xy")])
+    corpus = Corpus.from_sentences(corpora.spelled("ab xy", "ba xy", "ab xy"))
     assert contexts.by_sequence(corpus).tolist() == [0, 1, 2, 3, 0, 1]
 
 
@@ -68,7 +68,7 @@ def test_conflicts_name_every_line_by_label(tmp_path: Path) -> None:
 
 
 def test_counts_of_a_small_corpus() -> None:
-    audit = rankone.inspect(Corpus.from_sentences([("aab", "xxy"), ("abc", "xyz"), ("d", "x")]))
+    audit = rankone.inspect(Corpus.from_sentences(corpora.spelled("aab xxy", "abc xyz", "d x")))
     assert (audit.sentences, audit.tokens, audit.vocabulary, audit.longest) == (3, 7, 4, 3)
     assert audit.labels == {"x": 4, "y": 2, "z": 1}
     assert audit.sentences_with_repeated_token == 1

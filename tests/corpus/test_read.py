@@ -211,7 +211,9 @@ def test_sentences_from_python() -> None:
     corpus = Corpus.from_sentences([pair, mapping, sentence])
     assert [s.tokens for s in corpus.sentences] == [("a", "rose")] * 3
     assert [s.line for s in corpus.sentences] == [1, 2, 7]
-    for bad in ([(["a"], [])], [{"tokens": ["a"]}], [3], []):
+    surrogate = "\ud800"
+    bads = [[(["a"], [])], [{"tokens": ["a"]}], [3], [], ["ab"], [("ab", "xy")], [([None], ["X"])]]
+    for bad in (*bads, [([""], ["X"])], [(["a"], [""])], [([surrogate], ["X"])]):
         with pytest.raises(CorpusError):
             Corpus.from_sentences(bad)
 

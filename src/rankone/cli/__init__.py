@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import signal
 import sys
+from typing import NoReturn
 
 import typer
 
@@ -36,11 +40,24 @@ def rankone(
 
 def main() -> None:
     """Run a command; an error of the user's making is told in a few lines, with exit status 2."""
+    if hasattr(signal, "SIGPIPE"):  # `| head` ends us without a word, like any other tool
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except RankOneError as error:
-        print(f"rankone: {error}", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:  # the reader of our output has seen enough, as `head` does
-        sys.stderr.close()
-        sys.exit(0)
+        _refuse(str(error))
+    except MemoryError:
+        _refuse("not enough memory\n  remedy: give a smaller corpus, or smaller settings")
+    except OSError as error:
+        _refuse(f"cannot write the output ({error.strerror})\n  remedy: check where it goes")
+
+
+def _refuse(message: str) -> NoReturn:
+    with contextlib.suppress(OSError):
+        print(f"rankone: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    sys.exit(2)

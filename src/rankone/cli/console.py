@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -14,24 +15,31 @@ Progress = Callable[[str, float], None]
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    print(json.dumps(document, ensure_ascii=False))
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    print(json.dumps(document, ensure_ascii=not utf8))
 
 
 def print_table(title: str, rows: list[tuple[str, ...]], header: tuple[str, ...] = ()) -> None:
     """The first column to the left, figures to the right."""
     table = Table(show_header=bool(header), pad_edge=False)
     for i in range(max(map(len, rows))):
-        table.add_column(header[i] if header else "", justify="left" if i == 0 else "right")
+        name, side = header[i] if header else "", "left" if i == 0 else "right"
+        table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(plain, row))
     print_lines(title)
-    Console(highlight=False, markup=False).print(table)
+    Console(highlight=False, markup=False, emoji=False).print(table)
 
 
 def print_lines(*lines: str) -> None:
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     for line in lines:
-        console.print(line)
+        console.print(plain(line))
+
+
+def plain(text: str) -> str:
+    """Words of a corpus as they are, but for what would steer the terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 @contextlib.contextmanager
@@ -53,7 +61,7 @@ def scheme_line(scheme: str | None, asked: str) -> str | None:
     """What was done with entity tags, for the reader of the output."""
     if scheme is None:
         return None
-    if asked == "iob2":
-        return "Entity tags are read as IOB2 (--scheme iob2)."
+    if asked != "keep":
+        return f"Entity tags are read as {scheme} (--scheme {asked})."
     remedy = "; --scheme iob2 converts them" if scheme == "IOB1" else ""
     return f"Entity tags are {scheme} and kept as stored{remedy}."

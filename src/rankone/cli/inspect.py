@@ -34,7 +34,7 @@ def inspect(
     from rankone.cli import console
     from rankone.corpus import inspect, read_corpus
 
-    how = options.reading(format, token_column, label_column, scheme, lower)
+    how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
     with console.working("read", quiet=quiet or json) as progress:
         corpus = read_corpus(file, **how)
         progress("inspect", 0.0)

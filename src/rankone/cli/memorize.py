@@ -34,7 +34,7 @@ def memorize(
     ] = True,
     causal: Annotated[bool, typer.Option("--causal", help="Causal mask.")] = False,
     head_size: Annotated[
-        int, typer.Option(metavar="S", min=1, help="Head size s; weights keep rank 1.")
+        int, typer.Option(metavar="S", min=1, max=1 << 16, help="Head size s; weights keep rank 1.")
     ] = 1,
     readout: Annotated[
         Literal["merged", "paper"],
@@ -48,6 +48,7 @@ def memorize(
         typer.Option(
             metavar="N",
             min=1,
+            max=1 << 24,
             help="Rows of the table of positions; default the longest sentence.",
             show_default=False,
         ),
@@ -68,7 +69,7 @@ def memorize(
     """Build a one-layer rank-1 Transformer that labels every token of the file right."""
     from rankone.cli import console
 
-    how = options.reading(format, token_column, label_column, scheme, lower)
+    how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.construct import memorize
         from rankone.corpus import read_corpus

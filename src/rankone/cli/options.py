@@ -35,8 +35,8 @@ LabelColumn = Annotated[
     ),
 ]
 Scheme = Annotated[
-    Literal["keep", "iob2"],
-    typer.Option(help="Entity tags: keep them as stored, or turn IOB1 into IOB2."),
+    Literal["keep", "iob2", "auto"],
+    typer.Option(help="Entity tags: keep as stored, or turn IOB1 into IOB2 (auto: if it is IOB1)."),
 ]
 Lower = Annotated[bool, typer.Option("--lower", help="Turn tokens to lower case.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
@@ -47,17 +47,15 @@ ModelDirectory = Annotated[
 
 
 def reading(
-    format: str, token_column: str | None, label_column: str | None, scheme: str, lower: bool
+    format: str, token_column: str | None, label_column: str | None, **more: Any
 ) -> dict[str, Any]:
     """The keyword arguments of `read_corpus`."""
-    return {
-        "format": format,
-        "token_column": _column(token_column),
-        "label_column": _column(label_column),
-        "scheme": scheme,
-        "lower": lower,
-    }
+    columns = {"token_column": _column(token_column), "label_column": _column(label_column)}
+    return {"format": format, **columns, **more}
 
 
 def _column(value: str | None) -> int | str | None:
-    return int(value) if value is not None and value.lstrip("-").isdigit() else value
+    try:
+        return value if value is None else int(value)
+    except ValueError:
+        return value

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankone.cli import options
+from rankone.errors import OutputError
 
 if TYPE_CHECKING:
     from rankone.corpus import Corpus
@@ -40,7 +41,7 @@ def predict(
     with console.working("start", quiet=quiet or json) as progress:
         loaded = load(model)
         progress("read", 0.0)
-        how = options.reading(format, token_column, label_column, "keep", False)
+        how = options.reading(format, token_column, label_column)
         corpus = _read(file, loaded, how)
         progress("predict", 0.0)
         found, figures = _predict(loaded, corpus)
@@ -51,6 +52,7 @@ def predict(
         ]
         console.print_json({**figures, "sentences": sentences})
         return
+    _check_rows(corpus)
     text = "\n".join(
         "".join(f"{token}\t{label}\n" for token, label in zip(s.tokens, labels, strict=True))
         for s, labels in zip(corpus.sentences, found, strict=True)
@@ -66,15 +68,16 @@ def predict(
         typer.echo(_summary(figures), err=True)
 
 
-def _read(file: str, model: Model, how: dict[str, Any]) -> Corpus:
-    """As the model's own corpus was read; labels are taken if there are any."""
+def _read(file: str, model: Model, given: dict[str, Any]) -> Corpus:
+    """As the model's own corpus was read, but for what is given; labels only if there are any."""
     from rankone.corpus import read_corpus
 
-    how |= {"lower": bool(model.reading.get("lower")), "labelled": None}
-    corpus = read_corpus(file, **how)
-    if corpus.scheme == "IOB1" and model.reading.get("scheme") == "IOB2" and file != "-":
-        return read_corpus(file, **{**how, "scheme": "iob2"})
-    return corpus
+    if file == "builtin":
+        return read_corpus(file)
+    known = {"token_column", "label_column", "scheme", "lower"}
+    before = {key: value for key, value in model.reading.items() if key in known}
+    chosen = {key: value for key, value in given.items() if value is not None}
+    return read_corpus(file, **{**before, **chosen, "labelled": None})
 
 
 def _predict(model: Model, corpus: Corpus) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
@@ -111,18 +114,37 @@ def _summary(figures: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
+def _check_rows(corpus: Corpus) -> None:
+    """A word with a TAB or a line end, as JSON allows, would break the rows that are printed."""
+    for word, token in ((w, i) for i, w in enumerate(corpus.vocabulary) if set(w) & set("\t\n\r")):
+        line = corpus.lines[(corpus.token_ids == token).argmax()]
+        raise OutputError(
+            f"the token {word!r} does not fit into a row",
+            where=f"{corpus.source}, line {line}",
+            remedy="take --json, which can hold it",
+        )
+
+
 def _write(path: Path, text: str) -> None:
+    """Whole or not at all; what is no regular file (a pipe, a terminal) is written to directly."""
     import os
+    import shutil
     import tempfile
 
-    from rankone.errors import OutputError
-
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")
+            return
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
             new = Path(scratch, "new")
             new.write_text(text, encoding="utf-8")
-            os.replace(new, path)
-    except OSError as error:
+            if target.exists():
+                shutil.copymode(target, new)
+            os.replace(new, target)
+    except (OSError, RuntimeError) as error:
         raise OutputError(
-            f"cannot write ({error.strerror})", where=str(path), remedy="choose another path"
+            f"cannot write ({getattr(error, 'strerror', None) or error})",
+            where=str(path),
+            remedy="choose another path",
         ) from None

@@ -45,6 +45,6 @@ def assemble(
         shape,
         nn.Parameter(tensor(mapping.table)),
         None if mapping.positions is None else nn.Parameter(tensor(mapping.positions)),
-        [Block(attention, readout.layer(mapping.direction, mapping.out))],
+        [Block(attention, readout.layer(mapping.direction, mapping.write))],
         head,
     )

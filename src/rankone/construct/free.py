@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankone.construct.cells import SLOT, changes_in_cells, fill_cells, order_cells
+from rankone.construct.cells import GUARD, SLOT, changes_in_cells, fill_cells, order_cells
 from rankone.construct.line import Line
 from rankone.construct.mapping import ContextualMapping
 from rankone.construct.targets import ContextTargets
@@ -47,11 +47,13 @@ def free_line(
         slots, keys = slot * np.arange(length), rng.uniform(-STEP, STEP, length)
         positions = np.stack([slots, keys, np.zeros(length)], axis=1)
     cell, key, one = np.eye(3)
-    mapping = ContextualMapping(table, positions, key, QUERY * one, cell, cell, out=0)
+    mapping = ContextualMapping(table, positions, key, QUERY * one, cell, cell, write=cell)
 
     within = mapping.project(corpus, cell) + mapping.averages(corpus, causal)
     cells = fill_cells(within, corpus.token_ids, targets.labels, size)
     rank = order_cells(cells, by_demand)
     table[:, 0] = SLOT / 2 - width * (rank + 1)
     ids = np.take(table[:, 0], corpus.token_ids) + within
-    return Line(mapping, ids, changes_in_cells(cells, table[:, 0], ids))
+    begin = float(table[-1, 0]) - SLOT / 2
+    ends = begin + GUARD / 2, begin + width - GUARD / 2
+    return Line(mapping, ids, changes_in_cells(cells, table[:, 0], ids), ends)

@@ -12,7 +12,7 @@ from rankone.construct.readout import RAMP
 from rankone.construct.targets import ContextTargets
 from rankone.corpus import Corpus
 
-SPREAD = 16.0  # largest difference of two scores: logits of order 1 to 10 separate best
+SPREAD = 1.0, 16.0  # largest difference of two scores: logits of order 1 to 10 separate best
 SHARES = 4.0 ** -np.arange(12)  # of the line that context may take, beside the token's own place
 ROUNDING = 1e-3  # output error by rounding that is accepted for the sake of fewer units
 
@@ -32,7 +32,8 @@ def given_line(
     E_k = k (4 r_max / sqrt d) (1, ..., 1): the encoding of eq. 48 puts two tokens at different
     positions too close together where d <= 3; a step of 2 r_max + epsilon does not, and epsilon
     is at most 2 r_max. The directions lean on (1, ..., 1) just so far that all positions together
-    span as much as the tokens do, else the position would drown the token.
+    span as much as the tokens do, else the position would drown the token. They are as long as
+    the vectors are short, so the size of the vectors does not matter.
 
     The readout gives context only a share of the line. With a small share the contexts of one token
     stay together, so that few neighbours carry different labels and few units are needed; but
@@ -50,9 +51,10 @@ def given_line(
         reach = step * length
     v1, v2, draw = rng.standard_normal((3, dim))
     v1, v2 = (_tilt(v, vectors, reach, 1.0) for v in (v1, v2))
-    mapping = ContextualMapping(table, positions, v1, v2, np.zeros(dim), v1, out=0)
+    mapping = ContextualMapping(table, positions, v1, v2, np.zeros(dim), v1, np.zeros(dim))
     spread = np.abs(mapping.project(corpus, v2)).max() * np.ptp(mapping.project(corpus, v1))
-    mapping = replace(mapping, v2=v2 * (SPREAD / spread if spread else 1.0))
+    wanted = np.exp(rng.uniform(*np.log(SPREAD)))
+    mapping = replace(mapping, v2=v2 * (wanted / spread if spread else 1.0))
     average = mapping.averages(corpus, causal)
     size = max(float(np.std(average)), float(np.abs(average).max()) * 1e-3)
 
@@ -60,7 +62,6 @@ def given_line(
     for share in SHARES.tolist():
         direction = _tilt(draw, vectors, reach, share)
         out = int(np.abs(direction).argmax())
-        direction /= direction[out]
         own = mapping.project(corpus, direction)
         weight = share / size * float(np.std(own) or 1.0)
         ids = own + weight * average
@@ -69,8 +70,8 @@ def given_line(
         coarse = error > ROUNDING
         cost = error if coarse or by_demand else float(len(changes.left))
         if best is None or (coarse, cost) < best[:2]:
-            output = weight * np.eye(dim)[out]
-            placed = replace(mapping, output=output, direction=direction, out=out)
+            write = np.eye(dim)[out] / direction[out]
+            placed = replace(mapping, output=weight * write, direction=direction, write=write)
             best = coarse, cost, Line(placed, ids, changes)
     assert best is not None
     return best[-1]

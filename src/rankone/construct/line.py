@@ -30,11 +30,15 @@ class Changes:
 
 @dataclass(frozen=True)
 class Line:
-    """A contextual mapping with the number s of every token of the corpus, and the changes."""
+    """A contextual mapping with the number s of every token of the corpus, and the changes.
+
+    ``unknown`` are the ends of the cell of the unknown word, where tokens have cells.
+    """
 
     mapping: ContextualMapping
     ids: Floats
     changes: Changes
+    unknown: tuple[float, ...] = ()
 
 
 def changes_on_line(ids: Floats, labels: Ints) -> Changes:

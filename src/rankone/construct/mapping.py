@@ -23,8 +23,7 @@ class ContextualMapping:
 
     A token's context id is the vector F^(SA)(X + E)_k. The readout sees it through one direction,
     as the number s = direction^T F^(SA)(X + E)_k; the line is where these numbers lie. Both layers
-    write along coordinate ``out``, where ``direction`` is exactly 1, so what they write adds to s
-    unchanged.
+    write along the vector ``write``, with direction^T write = 1, so what they write adds to s.
     """
 
     table: Floats  # (vocabulary + 1, d)
@@ -33,7 +32,7 @@ class ContextualMapping:
     v2: Floats
     output: Floats
     direction: Floats
-    out: int
+    write: Floats
 
     def attention(self, head_size: int = 1) -> Rank1Attention | SelfAttention:
         """Eq. 20, or eq. 2 with matrices of rank 1 where the head size is not 1."""

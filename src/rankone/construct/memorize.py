@@ -62,16 +62,16 @@ def memorize(
     >>> rankone.memorize(rankone.read_corpus("builtin")).wrong
     0
     """
+    _check_settings(head_size, readout, verify, max_length, seed)
     corpus = _as_corpus(corpus)
     length = _positions(corpus, positions, max_length)
     given = _given(corpus, vectors)
-    _check_settings(head_size, readout, verify)
     clock = _Clock(corpus.seconds, progress)
 
     clock.start("construct")
+    positions, causal = bool(positions), bool(causal)
     targets = choose_targets(corpus, positions=positions, causal=causal, strict=strict)
     lay = partial(free_line) if given is None else partial(given_line, vectors=given)
-    best = -np.inf
     for draw in range(1, DRAWS + 1):
         clock.start("construct")
         rng = np.random.default_rng([seed, draw])
@@ -81,7 +81,7 @@ def memorize(
         units = (
             merged_readout(line.changes)
             if readout == "merged"
-            else paper_readout(line.ids, targets.labels, targets.contexts)
+            else paper_readout(line, targets.labels, targets.contexts)
         )
         if units is None:
             continue
@@ -89,28 +89,26 @@ def memorize(
         network = assemble(line.mapping, attention, units, len(corpus.label_names), causal)
 
         clock.start("verify")
-        y = outputs(network, corpus)
-        fast = check_fast(y, corpus, targets)
-        best = max(best, fast.margin)
-        if fast.wrong == targets.unavoidable and fast.margin >= RESERVE:
+        y, head_error = outputs(network, corpus)
+        fast = check_fast(y, head_error, corpus, targets)
+        if fast.holds(targets.unavoidable, RESERVE):
             clock.start("dense")
-            dense = check_dense(network, corpus, targets, y, rng, verify == "dense", clock.share)
-            if dense.margin >= RESERVE:
+            dense, unavoidable = check_dense(
+                network, corpus, targets, y, rng, verify == "dense", clock.share
+            )
+            if dense.holds(unavoidable, RESERVE):
                 break
-            best = min(best, dense.margin)
     else:
         raise PrecisionError(
-            f"float64 cannot tell all contexts apart: the best of {DRAWS} draws had margin "
-            f"{best:.3g}, and {RESERVE} is asked",
+            f"float64 cannot tell all contexts apart in any of {DRAWS} draws",
             where=corpus.source,
             remedy="leave the table free (no vectors), turn positions on, use the merged readout, "
             "or try another seed",
         )
 
     longest, dim = corpus.longest, network.shape.dim
-    reading = {"scheme": corpus.scheme, "lower": corpus.lower}
     return Memorized(
-        model=Model(network, corpus.vocabulary, corpus.label_names, reading),
+        model=Model(network, corpus.vocabulary, corpus.label_names, corpus.reading),
         source=corpus.source,
         tokens=corpus.n_tokens,
         sentences=corpus.n_sentences,
@@ -136,7 +134,7 @@ def memorize(
             "strict": strict,
             "verify": verify,
             "seed": seed,
-            **reading,
+            "scheme": corpus.scheme,
         },
         seconds=clock.stop(),
         conflicts=targets.conflicts,
@@ -161,7 +159,7 @@ def _positions(corpus: Corpus, positions: bool, max_length: int | None) -> int:
     length = corpus.longest if max_length is None else max_length
     first = corpus.offsets[:-1]
     check_lengths(
-        corpus.lengths, max(length, 1), lambda j: f"{corpus.source}, line {corpus.lines[first[j]]}"
+        corpus.lengths, length, lambda j: f"{corpus.source}, line {corpus.lines[first[j]]}"
     )
     return length
 
@@ -171,12 +169,22 @@ def _given(corpus: Corpus, vectors: ArrayLike | str | os.PathLike[str] | None) -
         return None
     if isinstance(vectors, str | os.PathLike):
         vectors = read_vectors(vectors, corpus.vocabulary)
-    return check_vectors(np.asarray(vectors, dtype=np.float64), corpus.vocabulary)
+    return check_vectors(vectors, corpus.vocabulary)
 
 
-def _check_settings(head_size: int, readout: str, verify: str) -> None:
-    if head_size < 1:
-        raise RankOneError(f"head size {head_size}", remedy="give a whole number from 1 up")
+def _check_settings(
+    head_size: int, readout: str, verify: str, max_length: int | None, seed: int
+) -> None:
+    for name, number, least, most in (
+        ("head_size", head_size, 1, 1 << 16),
+        ("max_length", 1 if max_length is None else max_length, 1, 1 << 24),
+        ("seed", seed, 0, None),
+    ):
+        if not isinstance(number, int) or number < least or (most and number > most):
+            upper = f" to {most}" if most else " up"
+            raise RankOneError(
+                f"{name} cannot be {number!r}", remedy=f"give a whole number from {least}{upper}"
+            )
     for value, choices in ((readout, ("merged", "paper")), (verify, ("sample", "dense"))):
         if value not in choices:
             raise RankOneError(f"{value!r} is none of the choices", remedy=" or ".join(choices))

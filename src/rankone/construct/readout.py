@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankone.construct.line import Changes
+from rankone.construct.line import Changes, Line
 from rankone.construct.mapping import Floats, Ints, tensor
 from rankone.nn.feedforward import Rank1FeedForward
 
@@ -30,16 +30,15 @@ class Readout:
     constant: float
     min_gap: float
 
-    def layer(self, direction: Floats, out: int) -> Rank1FeedForward:
-        """Eq. 3 with W1 = gain direction^T and W2 = e_out out_gain^T."""
-        e_out = np.eye(len(direction))[out]
+    def layer(self, direction: Floats, write: Floats) -> Rank1FeedForward:
+        """Eq. 3 with W1 = gain direction^T and W2 = write out_gain^T."""
         vectors = {
             "gain": self.gain,
             "direction": direction,
             "bias1": self.bias,
-            "out_direction": e_out,
+            "out_direction": write,
             "out_gain": self.out_gain,
-            "bias2": self.constant * e_out,
+            "bias2": self.constant * write,
         }
         return Rank1FeedForward.assemble(**{name: tensor(v) for name, v in vectors.items()})
 
@@ -52,8 +51,8 @@ def merged_readout(changes: Changes) -> Readout | None:
         before ______/.........        its nearest neighbour, but for the ramp itself
               left       right
 
-    Two more units, relu(s) and relu(-s), take away the s
-    that the skip connection of eq. 3 brings along: s - relu(s) + relu(-s) = 0, without rounding.
+    Two more units, relu(s) and relu(-s), take away the s that the skip connection of eq. 3 brings
+    along: s - relu(s) + relu(-s) = 0, without rounding.
     None if there is no room for a ramp: two contexts with different labels have one id.
     """
     gap = changes.right - changes.left
@@ -72,7 +71,7 @@ def merged_readout(changes: Changes) -> Readout | None:
     )
 
 
-def paper_readout(ids: Floats, labels: Ints, contexts: Ints) -> Readout | None:
+def paper_readout(line: Line, labels: Ints, contexts: Ints) -> Readout | None:
     """One unit per context id, after Zhang et al.: f is linear between neighbouring context ids.
 
     Each token has an id, a label (from 0) and, in `contexts`, the first token with its context.
@@ -82,11 +81,14 @@ def paper_readout(ids: Floats, labels: Ints, contexts: Ints) -> Readout | None:
 
         w_i = (y_i - s_i - sum_(j<i) w_j (s_i - b_j)) / (s_i - b_i)
 
-    which is the change of slope at b_i. None if two different contexts have one id.
+    which is the change of slope at b_i. None if two different contexts have one id. The unknown
+    word counts as two contexts, the ends of its cell, with the most frequent label.
     """
     each = np.unique(contexts)
-    each = each[np.argsort(ids[each])]
-    s, y = ids[each], labels[each] + 1
+    usual = np.full(len(line.unknown), np.bincount(labels).argmax())
+    s, y = np.append(line.ids[each], line.unknown), np.append(labels[each], usual) + 1
+    order = np.argsort(s)
+    s, y = s[order], y[order]
     bends = np.concatenate([s[:1] - 1 - np.abs(s[:1]), s[:-1]])  # so far off that unit 1 is flat
     gaps = s - bends
     if not gaps.min() > 0:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rankone.construct.mapping import Floats
 from rankone.errors import VectorError
@@ -23,10 +25,16 @@ def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
     rows: dict[str, Floats] = {}
     wanted, dim, name = set(words), 0, os.fspath(path)
     for number, line in enumerate(_lines(path), start=1):
-        cells = line.rstrip("\r\n ").split(" ")
+        cells = line.rstrip("\r\n \t").replace("\t", " ").split(" ")
         if number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells):
             continue
         dim = dim or len(cells) - 1
+        if len(cells) <= dim:
+            raise VectorError(
+                f"{len(cells) - 1} numbers where the first row has {dim}",
+                where=f"{name}, line {number}",
+                remedy="give a word and its numbers, separated by single blanks",
+            )
         # GloVe has a few words with blanks in them, so count the numbers from the end.
         word = " ".join(cells[: len(cells) - dim])
         if word not in wanted or word in rows:
@@ -51,9 +59,14 @@ def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
     return np.stack([rows[word] for word in words])
 
 
-def check_vectors(vectors: Floats, words: Sequence[str]) -> Floats:
+def check_vectors(given: ArrayLike, words: Sequence[str]) -> Floats:
     """Definition 1 for given vectors: finite, not 0 (r_min > 0), no two alike (epsilon > 0)."""
-    vectors = np.ascontiguousarray(vectors, dtype=np.float64)
+    try:
+        vectors = np.ascontiguousarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise VectorError(
+            f"not a table of numbers ({error})", remedy="give an array with a row per token"
+        ) from None
     if vectors.ndim != 2 or len(vectors) != len(words) or vectors.shape[1] == 0:
         raise VectorError(
             f"an array of shape {vectors.shape} for {len(words)} tokens",
@@ -93,9 +106,9 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
     name = os.fspath(path)
     opened = gzip.open if name.endswith(".gz") else open
     try:
-        with opened(Path(path), "rt", encoding="utf-8", newline="\n") as file:
+        with opened(Path(path), "rt", encoding="utf-8-sig", newline="\n") as file:
             yield from file
-    except (OSError, UnicodeDecodeError, EOFError) as error:
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
         raise VectorError(
             f"cannot be read ({error})", where=name, remedy="give a text file of vectors in UTF-8"
         ) from None

@@ -11,10 +11,11 @@ import torch
 from rankone.construct.mapping import Floats, Ints
 from rankone.construct.targets import ContextTargets
 from rankone.corpus import Corpus
-from rankone.nn import Evaluator, TokenClassifier, padding_mask
+from rankone.nn import Block, Evaluator, TokenClassifier
+from rankone.nn.masks import combine
 
 SAMPLE = 1000  # tokens checked by the dense network, if not all are
-CELLS = 1 << 20  # hidden activations of the dense network held at once
+CELLS = 1 << 20  # scores or hidden activations of the dense network held at once
 
 
 @dataclass(frozen=True)
@@ -23,35 +24,53 @@ class Check:
 
     ``wrong`` counts tokens whose output is not nearest to the label in the file; ``max_error`` is
     the largest distance of y from the label it should have; ``difference`` the largest from the
-    output of the fast path.
+    output of the fast path. ``head_error`` bounds how far the rounding of the head may shift the
+    border between two labels: the model's label is the nearest number while the two errors
+    together stay below 1/2.
     """
 
     tokens: int
     wrong: int
     max_error: float
+    head_error: float = 0.0
     difference: float = 0.0
 
     @property
     def margin(self) -> float:
         return 0.5 - self.max_error
 
+    def holds(self, wrong: int, reserve: float) -> bool:
+        """Whether just so many labels are wrong, and `reserve` is left of the margin."""
+        return self.wrong == wrong and self.margin - self.head_error >= reserve
 
-def outputs(network: TokenClassifier, corpus: Corpus) -> Floats:
-    """The output y of every token by the fast path.
 
-    The head's row for label c is 2c p; y = p^T features, and the first row (c = 1) is 2p.
+def outputs(network: TokenClassifier, corpus: Corpus) -> tuple[Floats, float]:
+    """The output y of every token by the fast path, and the error of the head.
+
+    The head's row for label c is 2c p with bias -c^2, and its first row (c = 1) is 2p: its logits
+    are c^2 terms of the distance of y = p^T z from c. Computed in d + 3 roundings from numbers
+    that add up to at most 2c |p|^T |z| + c^2, they are off by no more than that times (d + 3) eps.
     """
     p = network.head.weight[0].detach().numpy() / 2
-    found = Evaluator(network).run(corpus.token_ids, corpus.offsets, lambda z: p @ z)
-    return np.asarray(found, dtype=np.float64)
+    sizes = []
+
+    def read(z: Floats) -> Floats:
+        sizes.append(float((np.abs(p) @ np.abs(z)).max()))
+        return np.asarray(p @ z)
+
+    y = Evaluator(network).run(corpus.token_ids, corpus.offsets, read)
+    labels, dim = network.head.weight.shape
+    terms = 2 * labels * max(sizes) + labels**2
+    return np.asarray(y, dtype=np.float64), (dim + 3) * float(np.finfo(np.float64).eps) * terms
 
 
-def check_fast(y: Floats, corpus: Corpus, targets: ContextTargets) -> Check:
+def check_fast(y: Floats, head_error: float, corpus: Corpus, targets: ContextTargets) -> Check:
     """Every token; labels are numbered from 0 in the corpus and from 1 by the network."""
     return Check(
         tokens=len(y),
         wrong=int((np.rint(y) != corpus.label_ids + 1).sum()),
         max_error=float(np.abs(y - (targets.labels + 1)).max()),
+        head_error=head_error,
     )
 
 
@@ -63,17 +82,21 @@ def check_dense(
     rng: np.random.Generator,
     every: bool,
     progress: Callable[[float], None],
-) -> Check:
-    """The network as written, all matrices multiplied out; on a sample, or on `every` token."""
+) -> tuple[Check, int]:
+    """The network as written, all matrices multiplied out; on a sample, or on `every` token.
+
+    Also how many labels must be wrong there. Labels are decided by the largest logit.
+    """
     error = np.abs(y - (targets.labels + 1))
     sentences = np.arange(corpus.n_sentences) if every else sample_sentences(corpus, error, rng)
-    at, dense = dense_outputs(network, corpus, sentences, progress)
-    return Check(
+    at, dense, decided = dense_outputs(network, corpus, sentences, progress)
+    found = Check(
         tokens=len(at),
-        wrong=int((np.rint(dense) != corpus.label_ids[at] + 1).sum()),
+        wrong=int((decided != corpus.label_ids[at]).sum()),
         max_error=float(np.abs(dense - (targets.labels[at] + 1)).max()),
         difference=float(np.abs(dense - y[at]).max()),
     )
+    return found, int((targets.labels[at] != corpus.label_ids[at]).sum())
 
 
 def sample_sentences(corpus: Corpus, error: Floats, rng: np.random.Generator) -> Ints:
@@ -92,27 +115,35 @@ def dense_outputs(
     corpus: Corpus,
     sentences: Ints,
     progress: Callable[[float], None] = lambda _: None,
-) -> tuple[Ints, Floats]:
-    """Token indices and their outputs, by the network with all matrices multiplied out.
+) -> tuple[Ints, Floats, Ints]:
+    """Tokens, their outputs and labels, by the network with all matrices multiplied out.
 
-    Padded batches through the module's own forward pass: nothing is shared with the fast path.
+    Padded batches through the modules' own forward passes: nothing is shared with the fast path.
     """
     dense = network.expand()
-    p = dense.head.weight[0] / 2
-    hidden = max(1, network.shape.hidden)
+    block = dense.blocks[0]
+    assert isinstance(block, Block)
+    rows = max(1, CELLS // network.shape.hidden)  # of hidden activations held at once
     order = sentences[np.argsort(corpus.lengths[sentences], kind="stable")]
-    where, found = [], []
+    found: list[tuple[Ints, Floats, Ints]] = []
     while len(order):
         n = int(corpus.lengths[order[-1]])
-        size = max(1, CELLS // (hidden * n))
-        part, order = order[-size:], order[:-size]
+        part, order = np.split(order[::-1], [max(1, CELLS // (n * n))])
+        order = order[::-1]
         at = corpus.offsets[part][:, None] + np.arange(n)
         real = np.arange(n) < corpus.lengths[part][:, None]
         ids = torch.zeros(at.shape, dtype=torch.int64)
         ids[torch.from_numpy(real)] = torch.from_numpy(corpus.token_ids[at[real]])
-        mask = padding_mask(torch.from_numpy(corpus.lengths[part]), n)
-        y = dense.features(ids, mask) @ p
-        where.append(at[real])
-        found.append(y.numpy()[real])
+        mask = combine(
+            n, causal=network.shape.causal, mask=torch.from_numpy(real), device=ids.device
+        )
+        z = block.attention(dense.embed(ids), mask)[torch.from_numpy(real)]
+        for piece, place in zip(
+            torch.split(z, rows), np.split(at[real], range(rows, len(z), rows)), strict=True
+        ):
+            features = block.feedforward(piece)
+            y = features @ (dense.head.weight[0] / 2)
+            found.append((place, y.numpy(), dense.head(features).argmax(-1).numpy()))
         progress(1 - len(order) / len(sentences))
-    return np.concatenate(where), np.concatenate(found)
+    where, y, decided = (np.concatenate(column) for column in zip(*found, strict=True))
+    return where, y, decided

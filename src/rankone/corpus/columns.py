@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,29 +11,39 @@ from rankone.errors import CorpusError
 
 DOCSTART = "-DOCSTART-"
 CONLLU_COLUMNS = "id form lemma upos xpos feats head deprel deps misc".split(" ")
+CONLLU_SKIPPED = re.compile(r"\d+-\d+|\d+\.\d+")  # multiword tokens and empty nodes
 TOKEN_HEADERS = {"token", "tokens", "word", "words", "form"}
-LABEL_HEADERS = {"label", "labels", "tag", "tags", "ner", "ner_tags", "pos", "upos"}
+LABEL_HEADERS = {"label", "labels", "tag", "tags", "ner", "ner_tags", "entity", "pos", "upos"}
 
 Split = Callable[[str], list[str]]
 
 
 def read_conll(lines: list[str], name: str, choice: Choice) -> Rows:
     """Columns separated by blanks or, if the first row has one, by single TABs."""
-    first = next((line for line in lines if line.strip()), "")
+    first = next((line for line in lines if not blank(line)), "")
     return _read(lines, name, choice, _on_tabs if "\t" in first else _on_blanks)
 
 
 def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
     """Columns separated by single TABs (tokens may hold blanks), with or without a header row."""
-    at = next((i for i, line in enumerate(lines) if line.strip()), None)
+    at = next((i for i, line in enumerate(lines) if not blank(line)), None)
     if at is None:
         return Rows()
     header = [cell.strip().lower() for cell in lines[at].split("\t")]
-    named = isinstance(choice.token, str) or isinstance(choice.label, str)
-    if named or (header[0] in TOKEN_HEADERS and header[-1] in LABEL_HEADERS):
-        choice = _by_number(choice, header, f"{name}, line {at + 1}")
-        lines = [*[""] * (at + 1), *lines[at + 1 :]]
-    return _read(lines, name, choice, _on_tabs)
+    by_name = any(isinstance(c, str) and not _is_number(c) for c in (choice.token, choice.label))
+    if not by_name and not is_header(header):
+        return _read(lines, name, choice, _on_tabs)
+    defaults = Choice(
+        token=next((h for h in header if h in TOKEN_HEADERS), 1),
+        label=next((h for h in reversed(header) if h in LABEL_HEADERS), -1),
+    )
+    choice = replace(
+        choice,
+        token=defaults.token if choice.token is None else choice.token,
+        label=defaults.label if choice.label is None else choice.label,
+    )
+    choice = _by_number(choice, header, f"{name}, line {at + 1}")
+    return _read([*[""] * (at + 1), *lines[at + 1 :]], name, choice, _on_tabs, len(header))
 
 
 def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
@@ -40,11 +51,11 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
     choice = _by_number(choice, CONLLU_COLUMNS, name)
     labelled = choice.labelled is not False
     rows = Rows()
-    t = _place(choice.token or 2, 10, name, "token")
-    k = _place(choice.label or 4, 10, name, "label") if labelled else t
+    t = _place(2 if choice.token is None else choice.token, 10, name, "token")
+    k = _place(4 if choice.label is None else choice.label, 10, name, "label") if labelled else t
     fresh = True
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
+        if blank(line):
             fresh = True
             continue
         if line.startswith("#"):
@@ -56,8 +67,15 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
                 where=f"{name}, line {number}",
                 remedy="mend the row, or read other layouts with --format conll",
             )
-        if "-" in cells[0] or "." in cells[0]:
-            continue
+        if not cells[0].isdecimal():
+            if CONLLU_SKIPPED.fullmatch(cells[0]):
+                continue
+            raise CorpusError(
+                f"{cells[0]!r} is no CoNLL-U id",
+                where=f"{name}, line {number}",
+                remedy="number the words of a sentence 1, 2, 3",
+            )
+        _check_cells(cells[t], cells[k], f"{name}, line {number}")
         if fresh:
             rows.starts.append(len(rows.tokens))
             fresh = False
@@ -68,45 +86,76 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
     return rows
 
 
-def _read(lines: list[str], name: str, choice: Choice, split: Split) -> Rows:
+def _read(lines: list[str], name: str, choice: Choice, split: Split, width: int = 0) -> Rows:
+    """`width` is the number of columns, 0 if the first row tells."""
     rows, labelled = Rows(), choice.labelled
     tokens, labels, numbers = rows.tokens.append, rows.labels.append, rows.lines.append
-    width = t = k = -1
+    t = k = -1
     fresh = True
     for number, line in enumerate(lines, start=1):
-        if not line or line.isspace():
+        if blank(line):
             fresh = True
             continue
         cells = split(line)
         if cells[0] == DOCSTART:
             fresh = True
             continue
-        if len(cells) != width:
-            if width >= 0:
-                raise CorpusError(
-                    f"{len(cells)} columns where the rows before have {width}",
-                    where=f"{name}, line {number}",
-                    remedy="give every row the same columns, and part sentences by blank lines",
-                )
-            width = len(cells)
-            where = f"{name}, line {number}"
-            t = _place(choice.token or 1, width, where, "token")
-            labelled = width > 1 if labelled is None else labelled
+        if len(cells) != width and width:
+            raise CorpusError(
+                f"{len(cells)} columns where the rows before have {width}",
+                where=f"{name}, line {number}",
+                remedy="give every row the same columns, and part sentences by blank lines",
+            )
+        if t < 0:
+            width, where = len(cells), f"{name}, line {number}"
+            t = _place(1 if choice.token is None else choice.token, width, where, "token")
+            if labelled is None:
+                labelled = width > 1 and _has(choice.label, width)
             k = _label_place(choice.label, width, where) if labelled else t
+        if cells[t] == DOCSTART:
+            fresh = True
+            continue
         if fresh:
             rows.starts.append(len(rows.tokens))
             fresh = False
         if not cells[t] or not cells[k]:
-            raise CorpusError(
-                "an empty token" if not cells[t] else "an empty label",
-                where=f"{name}, line {number}",
-                remedy="fill the cell in, or take the row out",
-            )
+            _check_cells(cells[t], cells[k], f"{name}, line {number}")
         tokens(cells[t])
         numbers(number)
         if labelled:
             labels(cells[k])
     return rows
+
+
+def blank(line: str) -> bool:
+    """A line that parts sentences. A lone no-break space is a token, not a blank line."""
+    return not line.strip(" \t")
+
+
+def is_header(cells: list[str]) -> bool:
+    """Whether a first row names its columns: one is a usual name for tokens, one for labels."""
+    return not TOKEN_HEADERS.isdisjoint(cells) and not LABEL_HEADERS.isdisjoint(cells)
+
+
+def _check_cells(token: str, label: str, where: str) -> None:
+    if not token or not label:
+        raise CorpusError(
+            "an empty label" if token else "an empty token",
+            where=where,
+            remedy="fill the cell in, or take the row out",
+        )
+
+
+def _has(column: int | str | None, width: int) -> bool:
+    """Whether a row so wide has the column."""
+    return column is None or (_is_number(column) and 0 < abs(int(column)) <= width)
+
+
+def _is_number(column: int | str) -> bool:
+    try:
+        return isinstance(int(column), int)
+    except ValueError:
+        return False
 
 
 def _label_place(label: int | str | None, width: int, where: str) -> int:
@@ -121,15 +170,13 @@ def _label_place(label: int | str | None, width: int, where: str) -> int:
 
 def _place(column: int | str, width: int, where: str, what: str) -> int:
     """From "counted from 1, or from the end" to an index."""
-    if isinstance(column, str):
-        try:
-            column = int(column)
-        except ValueError:
-            raise CorpusError(
-                f"no {what} column named {column!r}: this layout has no names",
-                where=where,
-                remedy=f"give its number, 1 to {width}",
-            ) from None
+    if not _is_number(column):
+        raise CorpusError(
+            f"no {what} column named {column!r}: this layout has no names",
+            where=where,
+            remedy=f"give its number, 1 to {width}",
+        )
+    column = int(column)
     if column == 0 or not -width <= column <= width:
         raise CorpusError(
             f"no column {column} for the {what}: the row has {width}",
@@ -143,13 +190,14 @@ def _by_number(choice: Choice, names: list[str], where: str) -> Choice:
     """The choice with names of columns turned into their numbers."""
 
     def number(column: int | str | None) -> int | str | None:
-        if not isinstance(column, str) or column.lstrip("-").isdigit():
+        if not isinstance(column, str) or _is_number(column):
             return column
-        if column.lower() not in names:
+        if names.count(column.lower()) != 1:
+            how_many = "no column" if column.lower() not in names else "more than one column"
             raise CorpusError(
-                f"no column named {column!r}",
+                f"{how_many} named {column!r}",
                 where=where,
-                remedy=f"choose one of {', '.join(names)}",
+                remedy=f"choose one of {', '.join(names)}, or a number",
             )
         return names.index(column.lower()) + 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -66,7 +67,7 @@ class Corpus:
     lines: Ints
     format: str = "python"
     scheme: str | None = None  # how NER tags are written, None if the labels are not NER tags
-    lower: bool = False  # whether tokens were turned to lower case
+    reading: dict[str, Any] = field(default_factory=dict)  # how to read other text the same way
     seconds: float = 0.0  # what reading took
 
     @cached_property
@@ -168,15 +169,32 @@ def _number(words: list[str]) -> tuple[tuple[str, ...], Ints]:
     return tuple(index), np.fromiter(map(index.__getitem__, words), np.int64, len(words))
 
 
+def check_word(word: str, where: str) -> None:
+    """Refuse what no text file can hold: nothing, NUL, or half of a surrogate pair."""
+    bad = re.search("[\0\ud800-\udfff]", word)
+    if bad or not word:
+        what = "an empty word" if not word else "a NUL character in a word"
+        what = "half of a surrogate pair in a word" if bad and bad[0] != "\0" else what
+        raise CorpusError(what, where=where, remedy="take it out")
+
+
 def _parts(item: Any, number: int, source: str) -> tuple[list[str], list[str], int]:
+    where = f"{source}, sentence {number}"
     if isinstance(item, Sentence):
         return list(item.tokens), list(item.labels), item.line
     try:
         tokens, labels = (item["tokens"], item["labels"]) if isinstance(item, Mapping) else item
-        return [str(token) for token in tokens], [str(label) for label in labels], number
+        words, names = list(tokens), [str(label) for label in labels]
+        if isinstance(tokens, str) or isinstance(labels, str):
+            raise TypeError
+        if not all(isinstance(word, str) for word in words):
+            raise TypeError
     except (KeyError, TypeError, ValueError):
         raise CorpusError(
             "not a sentence",
-            where=f"{source}, sentence {number}",
-            remedy="give (tokens, labels) pairs or mappings with the keys 'tokens' and 'labels'",
+            where=where,
+            remedy="give (tokens, labels), two lists of strings, or a mapping with these two keys",
         ) from None
+    for word in (*words, *names):
+        check_word(word, where)
+    return words, names, number

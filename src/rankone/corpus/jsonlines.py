@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
-from rankone.corpus.corpus import Choice, Rows
+from rankone.corpus.columns import DOCSTART
+from rankone.corpus.corpus import Choice, Rows, check_word
 from rankone.errors import CorpusError
 
 
@@ -28,7 +28,7 @@ def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
                 where=where,
                 remedy="give exactly one label per token",
             )
-        if tokens:
+        if tokens and tokens != [DOCSTART]:
             rows.starts.append(len(rows.tokens))
             rows.tokens.extend(tokens)
             rows.labels.extend(labels)
@@ -39,7 +39,7 @@ def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
 def _record(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of too many digits
         raise CorpusError(
             f"not valid JSON ({error})",
             where=where,
@@ -72,10 +72,5 @@ def _strings(record: dict[str, Any], key: str, where: str) -> list[str]:
                 where=where,
                 remedy="give strings that are not empty",
             )
-        bad = re.search(
-            "[\0\ud800-\udfff]", str(value)
-        )  # JSON can name them, text cannot hold them
-        if bad:
-            what = "a NUL character" if bad[0] == "\0" else "half of a surrogate pair"
-            raise CorpusError(f"{what} in {key!r}", where=where, remedy="take it out")
+        check_word(str(value), where)
     return [str(value) for value in values]

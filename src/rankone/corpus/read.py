@@ -18,7 +18,7 @@ from rankone.corpus.corpus import Choice, Corpus, Rows
 from rankone.errors import CorpusError
 
 Format = Literal["auto", "conll", "conllu", "tsv", "jsonl"]
-Scheme = Literal["keep", "iob2"]
+Scheme = Literal["keep", "iob2", "auto"]
 Column = int | str
 Reader = Callable[[list[str], str, Choice], Rows]
 
@@ -52,13 +52,19 @@ def read_corpus(
     Columns count from 1, or from the end if negative; CoNLL-U columns also go by name ("upos",
     "xpos"), those of a TSV file with a header and the keys of JSON lines as well. Without a choice
     the token is the first column and the label the last (CoNLL-U: form and UPOS).
-    ``scheme="iob2"`` rewrites IOB1 entity tags; ``labelled=False`` reads tokens alone, None
+    ``scheme="iob2"`` turns IOB1 entity tags into IOB2 and refuses other labels, "auto" lets those
+    be; ``labelled=False`` reads tokens alone, None
     reads labels if there are any.
 
     >>> read_corpus("builtin").n_sentences
     2000
     """
+    columns_given = token_column is not None or label_column is not None
     if os.fspath(source) == "builtin":
+        if format != "auto" or columns_given or lower:
+            raise CorpusError(
+                "the built-in corpus is read as it is", remedy="leave the options for files out"
+            )
         return builtin_corpus()
     if format != "auto" and format not in READERS:
         raise CorpusError(
@@ -66,20 +72,32 @@ def read_corpus(
         )
     started = time.perf_counter()
     name, data = _bytes(source)
-    lines = _decode(data, name).split("\n")
-    if b"\r" in data:
-        lines = [line.removesuffix("\r") for line in lines]
+    text = _decode(data, name)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+        text = text if "\n" in text else text.replace("\r", "\n")
+    lines = text.split("\n")
     kind = _guess(name, lines) if format == "auto" else format
     rows = READERS[kind](lines, name, Choice(token_column, label_column, labelled))
+    if labelled is None and set(rows.labels) == {"_"}:
+        rows.labels.clear()  # the mark of CoNLL-U for "not annotated"
     if lower:
         rows = dataclasses.replace(rows, tokens=[token.lower() for token in rows.tokens])
     rows, found = schemes.apply(rows, scheme, name)
     corpus = Corpus.from_rows(rows, source=name, format=kind, scheme=found)
-    return dataclasses.replace(corpus, lower=lower, seconds=time.perf_counter() - started)
+    reading = {
+        "token_column": token_column,
+        "label_column": label_column,
+        "scheme": "auto" if found == "IOB2" else "keep",
+        "lower": lower,
+    }
+    return dataclasses.replace(corpus, reading=reading, seconds=time.perf_counter() - started)
 
 
 def _bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:
     if os.fspath(source) == "-":
+        if sys.stdin is None:
+            raise CorpusError("closed", where="<stdin>", remedy="give a file, or pipe one in")
         name, data = "<stdin>", sys.stdin.buffer.read()
     else:
         path, name = Path(source), os.fspath(source)
@@ -129,11 +147,11 @@ def _guess(name: str, lines: list[str]) -> str:
     suffix = Path(name.removesuffix(".gz")).suffix.lower()
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
-    first = next((line for line in lines if line.strip()), "")
-    if first.lstrip().startswith("{"):
+    first = next((line for line in lines if not columns.blank(line)), "")
+    if first.lstrip().startswith("{") and '"' in first:
         return "jsonl"
-    row = next((line for line in lines if line.strip() and not line.startswith("# ")), "")
+    row = next((line for line in lines if not columns.blank(line) and line[0] != "#"), "")
     cells = row.split("\t")
     if len(cells) == 10 and cells[0].split("-")[0].split(".")[0].isdigit():
         return "conllu"
-    return "conll"
+    return "tsv" if columns.is_header([cell.strip().lower() for cell in cells]) else "conll"

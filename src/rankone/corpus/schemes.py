@@ -13,12 +13,12 @@ TAG = re.compile(r"O|[BI]-.+")
 
 def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
     """The rows as asked for, and the scheme they are now in (None if they are no entity tags)."""
-    if scheme not in ("keep", "iob2"):
-        raise CorpusError(f"unknown scheme {scheme!r}", remedy="choose keep or iob2")
+    if scheme not in ("keep", "iob2", "auto"):
+        raise CorpusError(f"unknown scheme {scheme!r}", remedy="choose keep, iob2 or auto")
     kinds = set(rows.labels)
     strays = [tag for tag in kinds if not TAG.fullmatch(tag)]
     if strays or kinds <= {"O"}:
-        if scheme == "keep" or not strays:
+        if scheme != "iob2" or not strays:
             return rows, None
         first = next(i for i, tag in enumerate(rows.labels) if tag in strays)
         raise CorpusError(

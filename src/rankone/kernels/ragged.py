@@ -30,17 +30,21 @@ def rank1_attention_ragged(
     if query.size == 0:
         return query.copy()
     if query.min() == query.max():
-        y = float(query[0])
+        same = float(query[0])
         if not causal:
-            return _sequence_ids(y, key, value, offsets)
-        if abs(y) * np.ptp(key) <= SAFE_SPREAD:
-            return _prefix_ids(y, key, value, offsets)
+            return _sequence_ids(same, key, value, offsets)
+        if abs(same) * np.ptp(key) <= SAFE_SPREAD:
+            return _prefix_ids(same, key, value, offsets)
     out = np.empty_like(query)
     for length, starts in by_length(offsets, CELLS):
         at = starts[:, None] + np.arange(length)
-        mask = torch.ones(length, length, dtype=torch.bool).tril() if causal else None
-        y_, x_, u_ = (torch.from_numpy(column[at]) for column in (query, key, value))
-        out[at] = rank1_attention(y_, x_, u_, mask=mask).numpy()
+        x, u = torch.from_numpy(key[at]), torch.from_numpy(value[at])
+        step = max(1, CELLS // (length * len(starts)))
+        for i in range(0, length, step):  # one step, but for a sentence of thousands of tokens
+            some = at[:, i : i + step]
+            seen = np.arange(length) <= np.arange(length)[i : i + step, None]
+            mask = torch.from_numpy(seen) if causal else None
+            out[some] = rank1_attention(torch.from_numpy(query[some]), x, u, mask=mask).numpy()
     return out
 
 

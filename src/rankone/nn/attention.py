@@ -12,6 +12,8 @@ from rankone.kernels import rank1_attention
 
 Mask = Bool[Tensor, "*#batch #n n"]
 
+SCORES = 1 << 22  # per head and sentence held at once, where no gradient needs them all
+
 
 class SelfAttention(nn.Module):
     """F(Z) = Z + sum_i W^O_i (W^V_i Z) sigma[(W^K_i Z)^T (W^Q_i Z)]   (eq. 2; eq. 5 for hardmax).
@@ -46,14 +48,27 @@ class SelfAttention(nn.Module):
             torch.einsum("hsd,...nd->...hns", weight, z)
             for weight in (self.key, self.query, self.value)
         )
-        scores = query @ key.mT
         if mask is not None:
             mask = mask.unsqueeze(-3)
+        n = z.shape[-2]
+        step = n if torch.is_grad_enabled() else max(1, SCORES // max(1, n))
+        context = torch.cat(
+            [
+                self._attend(query[..., i : i + step, :], key, value, rows(mask, i, step))
+                for i in range(0, max(1, n), step)
+            ],
+            dim=-2,
+        )
+        return z + torch.einsum("hds,...hns->...nd", self.output, context)
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+        scores = query @ key.mT
+        if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
         weights = scores.softmax(-1) if self.kind == "softmax" else hardmax(scores)
         if mask is not None:
             weights = torch.where(mask, weights, 0.0)  # a row that sees nothing is NaN until here
-        return z + torch.einsum("hds,...hns->...nd", self.output, weights @ value)
+        return weights @ value
 
 
 class Rank1Attention(nn.Module):
@@ -95,6 +110,13 @@ class Rank1Attention(nn.Module):
         full.query.copy_(u * self.v2)
         full.output.copy_(self.output[:, None] * u.T)
         return full
+
+
+def rows(mask: Tensor | None, first: int, count: int) -> Tensor | None:
+    """The mask of `count` queries from the `first` on; one row stands for all queries."""
+    if mask is None or mask.shape[-2] == 1:
+        return mask
+    return mask[..., first : first + count, :]
 
 
 def hardmax(scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:

@@ -37,7 +37,7 @@ class Model:
 
     def predict(self, sentences: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
         """The label of every token. A word the model does not know gets the row kept for those."""
-        given = [tuple(sentence) for sentence in sentences]
+        given = [tuple(sentence) for sentence in map(_words, sentences)]
         full = [tokens for tokens in given if tokens]
         offsets = np.cumsum([0, *map(len, full)])
         ids = self.rows([token for tokens in full for token in tokens])
@@ -83,6 +83,12 @@ class Model:
     @cached_property
     def _index(self) -> dict[str, int]:
         return {word: i for i, word in enumerate(self.vocabulary)}
+
+
+def _words(sentence: Sequence[str]) -> Sequence[str]:
+    if isinstance(sentence, str):
+        raise TypeError(f"a sentence is a list of words, not a string: {sentence[:40]!r}")
+    return sentence
 
 
 def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) -> None:

@@ -38,8 +38,7 @@ def save(
     report: Mapping[str, Any] | None,
 ) -> list[Path]:
     """Write everything beside the target, then move it in place."""
-    target = Path(directory).resolve()
-    check_target(target)
+    target = check_target(directory)
     config = {
         "format": FORMAT,
         "version": VERSION,
@@ -73,18 +72,34 @@ def save(
     return [Path(directory, name) for name in FILES if (target / name).exists()]
 
 
-def check_target(target: Path) -> None:
+def check_target(directory: str | os.PathLike[str]) -> Path:
     """A new directory, an empty one, or an earlier model of ours; nothing else is written over."""
-    if target.is_dir():
-        strangers = [entry.name for entry in target.iterdir() if entry.name not in FILES]
-        if not strangers:
-            return
-        what = f"holds other files ({', '.join(sorted(strangers)[:3])})"
-    elif target.exists():
-        what = "is a file"
-    else:
-        return
-    raise OutputError(what, where=str(target), remedy="choose a new or an empty directory")
+    try:
+        target = Path(directory).resolve()
+        if target.is_dir():
+            entries = list(target.iterdir())
+            strangers = [e.name for e in entries if e.name not in FILES or not e.is_file()]
+            if strangers:
+                what = f"holds other files ({', '.join(sorted(strangers)[:3])})"
+            elif entries and not _is_ours(target / CONFIG):
+                what = "holds the model of another program"
+            else:
+                return target
+        elif target.exists():
+            what = "is a file"
+        else:
+            return target
+    except (OSError, RuntimeError) as error:  # too long a name, a loop of links, no permission
+        what = f"cannot be used ({getattr(error, 'strerror', None) or error})"
+    raise OutputError(what, where=str(directory), remedy="choose a new or an empty directory")
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        config = _document(path)
+    except ModelError:
+        return False
+    return isinstance(config, dict) and config.get("format") == FORMAT
 
 
 def load(
@@ -110,14 +125,16 @@ def load(
                 remedy="take all files of the directory from one run",
             )
     network = _network(shape, home / WEIGHTS)
-    reading = config.get("reading", {})
-    return network, vocabulary, labels, reading if isinstance(reading, dict) else {}
+    reading = config.get("reading")
+    if not isinstance(reading, dict):
+        raise ModelError("not told how to read text", where=str(home / CONFIG), remedy=ANEW)
+    return network, vocabulary, labels, reading
 
 
 def _shape(config: Any, path: Path) -> Network:
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ModelError("not a rankone model", where=str(path), remedy="name another directory")
-    if config.get("version") != VERSION:
+    if type(config.get("version")) is not int or config["version"] != VERSION:
         raise ModelError(
             f"written in version {config.get('version')} of the format, this reads {VERSION}",
             where=str(path),
@@ -135,9 +152,11 @@ def _shape(config: Any, path: Path) -> Network:
         if name in choices:
             sound = type(value) in (str, bool) and value in choices[name]
         else:
-            sound = type(value) is int and value >= (0 if name == "positions" else 1)
+            sound = type(value) is int and (name != "positions") <= value < 1 << 31
         if not sound:
             raise ModelError(f"{name} cannot be {value!r}", where=str(path), remedy=ANEW)
+    if given["attention"] == "rank1" and (given["heads"], given["head_size"]) != (1, 1):
+        raise ModelError("rank-1 attention has one head of size 1", where=str(path), remedy=ANEW)
     return Network(**given)
 
 
@@ -151,6 +170,8 @@ def _network(shape: Network, path: Path) -> TokenClassifier:
         raise ModelError(
             f"damaged weights ({error})", where=str(path), remedy="copy or write them again"
         ) from None
+    if shape.depth > len(tensors):
+        raise ModelError(f"too few tensors for depth {shape.depth}", where=str(path), remedy=ANEW)
     with torch.device("meta"):
         network = TokenClassifier(shape)
     wanted = {name: tuple(p.shape) for name, p in network.named_parameters()}
@@ -180,7 +201,7 @@ def _document(path: Path) -> Any:
         raise ModelError(
             "no such file", where=str(path), remedy="name a directory that memorize wrote"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
             f"cannot be read ({error})", where=str(path), remedy="copy or write it again"
         ) from None
