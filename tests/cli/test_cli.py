@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -198,6 +199,56 @@ def test_predict_refuses_a_sentence_that_is_too_long(
     assert f"{text}, line 3: 4 tokens, but the table of positions has 3" in answer.err
 
 
+def test_predict_reads_the_columns_the_model_was_made_from(
+    run: Callable[..., Answer], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("memorize", corpus, "--label-column", 2, "--out", tmp_path / "m", "--quiet")
+    assert run("predict", tmp_path / "m", corpus, "--json").json["accuracy"] == 1.0
+    bare = tmp_path / "bare"
+    bare.write_text("the\nwill\n")
+    assert run("predict", tmp_path / "m", bare, "--json").json["accuracy"] is None
+    iob1 = tmp_path / "iob1"
+    iob1.write_text("A I-X\nb O\n")
+    run("memorize", iob1, "--scheme", "iob2", "--out", tmp_path / "n", "--quiet")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(iob1.read_bytes())))
+    assert run("predict", tmp_path / "n", "-", "--json").json["accuracy"] == 1.0
+
+
+def test_predict_writes_through_a_pipe_and_keeps_modes(
+    run: Callable[..., Answer], model: Path, corpus: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "found"
+    out.write_text("old")
+    out.chmod(0o600)
+    run("predict", model, corpus, "--out", out, "--quiet")
+    assert out.stat().st_mode & 0o777 == 0o600
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        run("predict", model, corpus, "--out", pipe, "--quiet")
+        assert reader.communicate(timeout=20)[0] == out.read_text()
+    assert pipe.is_fifo()
+
+
+def test_predict_refuses_rows_that_a_token_would_break(
+    run: Callable[..., Answer], model: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "t.jsonl"
+    text.write_text('{"tokens": ["the"]}\n{"tokens": ["a\\tb"]}\n')
+    answer = run("predict", model, text)
+    assert (answer.code, answer.out) == (2, "")
+    assert "line 2: the token 'a\\tb' does not fit into a row" in answer.err
+    assert run("predict", model, text, "--json").json["tokens"] == 2
+
+
+def test_words_are_shown_as_they_are(run: Callable[..., Answer], tmp_path: Path) -> None:
+    path = tmp_path / "odd.tsv"
+    path.write_text("a\t:car:\nb\t[red]x\nc\t\x1b[31mz\n", encoding="utf-8")
+    out = run("inspect", path).out
+    for shown in (":car:", "[red]x", "\\x1b[31mz"):
+        assert shown in out
+
+
 BAD = [
     (b"a X\nb\n", "line 2: 1 columns where the rows before have 2"),
     (b"", "no sentence"),
@@ -236,6 +287,7 @@ def test_bad_files_end_with_status_2_and_write_nothing(
         (("memorize", "{corpus}", "--vectors", "{tmp}/none"), "cannot be read"),
         (("predict", "{tmp}/none", "{corpus}"), "no such directory"),
         (("predict", "{tmp}", "{corpus}"), "config.json: no such file"),
+        (("inspect", "{corpus}", "--label-column=--5"), "no label column named '--5'"),
     ],
 )
 def test_other_refusals(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -224,6 +225,52 @@ def test_sentences_longer_than_the_positions_are_refused() -> None:
         model.predict([["the"], ["the"] * 40])
     free = rankone.memorize(corpus, positions=False).model
     assert len(free.predict([["the"] * 40])[0]) == 40
+
+
+@pytest.mark.parametrize("size", [1e-90, 1e-12, 1e12, 1e90])
+@pytest.mark.parametrize("readout", ["merged", "paper"])
+def test_the_size_of_given_vectors_does_not_matter(size: float, readout: Any) -> None:
+    rng = np.random.default_rng(4)
+    sentences = [([f"w{i}" for i in range(37)], [f"L{i}" for i in range(37)])]
+    vectors = size * rng.standard_normal((37, 2))
+    result = rankone.memorize(
+        Corpus.from_sentences(sentences), vectors=vectors, readout=readout, verify="dense"
+    )
+    assert wrong(result.model, sentences) == result.wrong == 0
+
+
+def test_vectors_that_differ_by_a_millionth() -> None:
+    vectors = np.array([1.1, -2.9, 1.3]) + 1e-6 * np.random.default_rng(0).standard_normal((2, 3))
+    sentences = corpora.spelled("ab zx", "aaab zyxz")
+    for readout in ("merged", "paper"):
+        corpus = Corpus.from_sentences(sentences)
+        result = rankone.memorize(corpus, vectors=vectors, positions=False, readout=readout)
+        assert result.wrong == result.unavoidable
+
+
+def test_the_rounding_of_the_head_is_part_of_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs next to their labels prove nothing if the logits drown in rounding."""
+    module = importlib.import_module("rankone.construct.memorize")
+
+    right = module.outputs
+    monkeypatch.setattr(module, "outputs", lambda *args: (right(*args)[0], 0.4))
+    with pytest.raises(PrecisionError):
+        rankone.memorize(corpora.spelled("ab xy"))
+
+
+def test_a_very_long_sentence_stays_within_memory() -> None:
+    import resource
+
+    rng = np.random.default_rng(0)
+    n = 12_000
+    sentence = (
+        [f"w{i}" for i in rng.integers(0, 300, n)],
+        [f"L{i}" for i in rng.integers(0, 3, n)],
+    )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert rankone.memorize([sentence]).wrong == 0
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 600_000  # kilobytes; one table of all scores would take 1.15 million
 
 
 def two(rows: list[list[float]]) -> dict[str, Any]:

@@ -117,6 +117,56 @@ def test_docstart_rows_part_sentences_but_are_none(tmp_path: Path) -> None:
     assert rows(rankone.read_corpus(path)) == [(("a",), ("X",), 3), (("b",), ("Y",), 5)]
 
 
+def test_docstart_in_json_lines_and_in_another_column(tmp_path: Path) -> None:
+    path = put(tmp_path, '{"tokens": ["-DOCSTART-"], "labels": ["O"]}\n' + JSON_LINES, "c.jsonl")
+    assert rankone.read_corpus(path).n_sentences == 2
+    path = put(tmp_path, "1 -DOCSTART- O\n\n1 a X\n")
+    assert rows(rankone.read_corpus(path, token_column=2)) == [(("a",), ("X",), 3)]
+
+
+def test_a_header_is_known_by_its_names_whatever_the_file_is_called(tmp_path: Path) -> None:
+    path = put(tmp_path, "id\ttoken\tpos\tentity\n1\ta\tDT\tO\n", "c.txt")
+    corpus = rankone.read_corpus(path)
+    assert rows(corpus) == [(("a",), ("O",), 2)]
+    assert rankone.read_corpus(path, label_column="pos").label_names == ("DT",)
+    assert rankone.read_corpus(path, label_column="3").label_names == ("DT",)
+    plain = put(tmp_path, "a\tX\nb\tY\n", "c.tsv")
+    assert rankone.read_corpus(plain, label_column="2").n_tokens == 2
+
+
+def test_a_lone_carriage_return_ends_a_line_where_nothing_else_does(tmp_path: Path) -> None:
+    assert rows(rankone.read_corpus(put(tmp_path, CONLL.replace("\n", "\r")))) == SAME
+
+
+def test_tokens_that_look_like_nothing_are_no_blank_lines(tmp_path: Path) -> None:
+    words = put(tmp_path, "\u00a0\n\u3000\n\n\u2028\n", "words.txt")
+    corpus = rankone.read_corpus(words, labelled=False)
+    assert [s.tokens for s in corpus.sentences] == [("\u00a0", "\u3000"), ("\u2028",)]
+
+
+def test_a_brace_as_first_token_is_no_json(tmp_path: Path) -> None:
+    assert rankone.read_corpus(put(tmp_path, "{ X\n} Y\n", "c.txt")).vocabulary == ("{", "}")
+
+
+def test_conllu_without_annotation_is_unlabelled(tmp_path: Path) -> None:
+    bare = "1\tgo\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    assert not rankone.read_corpus(put(tmp_path, bare, "c.conllu"), labelled=None).labelled
+    guessed = put(tmp_path, "#newdoc\n" + bare, "c.txt")
+    assert rankone.read_corpus(guessed).format == "conllu"
+
+
+def test_how_a_corpus_was_read_is_known(tmp_path: Path) -> None:
+    corpus = rankone.read_corpus(put(tmp_path, CONLL), label_column=2, lower=True)
+    assert corpus.reading == {
+        "token_column": None,
+        "label_column": 2,
+        "scheme": "keep",
+        "lower": True,
+    }
+    assert rankone.read_corpus(put(tmp_path, "a B-X\n")).reading["scheme"] == "auto"
+    assert rankone.read_corpus(put(tmp_path, CONLL), scheme="auto").label_names == ("X", "Y", "Z")
+
+
 def test_invisible_and_odd_tokens_survive(tmp_path: Path) -> None:
     odd = ["\ufe0f", "a\u200bb", "\u2028", "\u0085", "\u00a0", "\u3000x"]
     text = "".join(f"{token}\tO\n" for token in odd)
@@ -169,6 +219,16 @@ REFUSED = [
     ("c.conll", CONLL, {"token_column": -4}, r"line 1: no column -4 for the token"),
     ("c.conll", CONLL, {"label_column": "ner"}, r"no label column named 'ner'"),
     ("c.conll", "a\nb\n", {}, r"line 1: only one column"),
+    ("c.conll", CONLL, {"token_column": 0}, r"line 1: no column 0 for the token"),
+    ("c.conllu", CONLLU, {"token_column": 0}, "no column 0 for the token"),
+    ("c.conllu", CONLLU.replace("3\tgo", "x\tgo"), {}, "line 7: 'x' is no CoNLL-U id"),
+    ("c.conllu", CONLLU.replace("3\tgo", "-1\tgo"), {}, "line 7: '-1' is no CoNLL-U id"),
+    ("c.conllu", CONLLU.replace("3\tgo", "3\t"), {}, "line 7: an empty token"),
+    ("c.conllu", CONLLU.replace("INTJ", ""), {}, "line 9: an empty label"),
+    ("c.tsv", "token\tx\tlabel\na\tX\n", {}, "line 2: 2 columns where the rows before have 3"),
+    ("c.tsv", "token\tner\tner\na\tX\tY\n", {"label_column": "ner"}, "more than one column named"),
+    ("c.jsonl", '{"tokens": ["a"], "labels": [' + "9" * 5000 + "]}", {}, "line 1: not valid JSON"),
+    ("c.jsonl", "[" * 100_000, {}, "line 1: not valid JSON"),
     ("c.tsv", "a\tX\n\tY\n", {}, r"line 2: an empty token"),
     ("c.tsv", "a\tX\nb\t\n", {}, r"line 2: an empty label"),
     ("c.conllu", "1\ta\tX\n", {}, r"line 1: 3 columns where CoNLL-U has 10"),
@@ -202,6 +262,12 @@ def test_directories_and_missing_files_are_refused(tmp_path: Path) -> None:
         rankone.read_corpus(tmp_path)
     with pytest.raises(CorpusError, match="no such file"):
         rankone.read_corpus(tmp_path / "nothing")
+
+
+def test_the_built_in_corpus_takes_no_options_for_files() -> None:
+    for how in ({"format": "conllu"}, {"label_column": 2}, {"lower": True}):
+        with pytest.raises(CorpusError, match="built-in corpus is read as it is"):
+            rankone.read_corpus("builtin", **how)
 
 
 def test_sentences_from_python() -> None:

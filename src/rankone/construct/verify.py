@@ -125,25 +125,25 @@ def dense_outputs(
     assert isinstance(block, Block)
     rows = max(1, CELLS // network.shape.hidden)  # of hidden activations held at once
     order = sentences[np.argsort(corpus.lengths[sentences], kind="stable")]
-    found: list[tuple[Ints, Floats, Ints]] = []
+    total = int(corpus.lengths[sentences].sum())
+    where, decided = np.empty((2, total), dtype=np.int64)
+    y, done = np.empty(total), 0
     while len(order):
         n = int(corpus.lengths[order[-1]])
-        part, order = np.split(order[::-1], [max(1, CELLS // (n * n))])
-        order = order[::-1]
+        size = max(1, CELLS // (n * n))
+        part, order = order[-size:], order[:-size]
         at = corpus.offsets[part][:, None] + np.arange(n)
         real = np.arange(n) < corpus.lengths[part][:, None]
-        ids = torch.zeros(at.shape, dtype=torch.int64)
-        ids[torch.from_numpy(real)] = torch.from_numpy(corpus.token_ids[at[real]])
-        mask = combine(
-            n, causal=network.shape.causal, mask=torch.from_numpy(real), device=ids.device
-        )
-        z = block.attention(dense.embed(ids), mask)[torch.from_numpy(real)]
-        for piece, place in zip(
-            torch.split(z, rows), np.split(at[real], range(rows, len(z), rows)), strict=True
-        ):
+        ids, tokens = torch.zeros(at.shape, dtype=torch.int64), torch.from_numpy(real)
+        ids[tokens] = torch.from_numpy(corpus.token_ids[at[real]])
+        mask = combine(n, causal=network.shape.causal, mask=tokens, device=ids.device)
+        z = block.attention(dense.embed(ids), mask)[tokens]
+        where[done : done + len(z)] = at[real]
+        for piece in torch.split(z, rows):
             features = block.feedforward(piece)
-            y = features @ (dense.head.weight[0] / 2)
-            found.append((place, y.numpy(), dense.head(features).argmax(-1).numpy()))
-        progress(1 - len(order) / len(sentences))
-    where, y, decided = (np.concatenate(column) for column in zip(*found, strict=True))
+            some = slice(done, done + len(piece))
+            y[some] = features @ (dense.head.weight[0] / 2)
+            decided[some] = dense.head(features).argmax(-1)
+            done += len(piece)
+        progress(done / total)
     return where, y, decided

@@ -12,7 +12,7 @@ from rankone.kernels import rank1_attention
 
 Mask = Bool[Tensor, "*#batch #n n"]
 
-SCORES = 1 << 22  # per head and sentence held at once, where no gradient needs them all
+SCORES = 1 << 20  # per head and sentence held at once, where no gradient needs them all
 
 
 class SelfAttention(nn.Module):
@@ -51,14 +51,14 @@ class SelfAttention(nn.Module):
         if mask is not None:
             mask = mask.unsqueeze(-3)
         n = z.shape[-2]
-        step = n if torch.is_grad_enabled() else max(1, SCORES // max(1, n))
-        context = torch.cat(
-            [
-                self._attend(query[..., i : i + step, :], key, value, rows(mask, i, step))
-                for i in range(0, max(1, n), step)
-            ],
-            dim=-2,
-        )
+        step = max(1, SCORES // max(1, n))
+        if n <= step or torch.is_grad_enabled():
+            context = self._attend(query, key, value, mask)
+        else:  # into one tensor: pieces kept in a list would leave holes of the size of the scores
+            context = torch.empty_like(value)
+            for i in range(0, n, step):
+                part = query[..., i : i + step, :]
+                context[..., i : i + step, :] = self._attend(part, key, value, rows(mask, i, step))
         return z + torch.einsum("hds,...hns->...nd", self.output, context)
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
