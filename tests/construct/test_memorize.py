@@ -163,7 +163,7 @@ def test_no_sentence_carries_a_word_out_of_its_cell() -> None:
              for t, y in zip(text, found, strict=True)]  # fmt: skip
     single = [(t, y) for t, y in pairs if len(own[t]) == 1]
     assert all(y in own[t] for t, y in single)
-    # Between two contexts with different labels a ramp of 1/8 of the gap passes other labels.
+    # Between two contexts with different labels a ramp of 1/4 of the gap passes other labels.
     astray = sum(y not in own[t] for t, y in pairs)
     assert astray < 0.1 * len(pairs)
 

@@ -208,6 +208,7 @@ def test_labels_if_there_are_any(tmp_path: Path) -> None:
 
 REFUSED = [
     ("c.conll", "a DT X\nrose Y\n", {}, r"line 2: 2 columns where the rows before have 3"),
+    ("c.conll", "a DT X\nrose  Y\n", {}, r"line 2: 2 columns where the rows before have 3"),
     ("c.conll", "", {}, "no sentence"),
     ("c.conll", "\n\n \n", {}, "no sentence"),
     ("c.conll", "-DOCSTART- -X- O O\n", {}, "no sentence"),

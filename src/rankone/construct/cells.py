@@ -39,34 +39,37 @@ def fill_cells(within: Floats, tokens: Ints, labels: Ints, size: int) -> Cells:
     several = np.zeros(size, dtype=bool)
     several[tokens[labels != np.take(first, tokens)]] = True
     which = np.flatnonzero(several)
-    members = _sorted(np.flatnonzero(np.take(several, tokens)), tokens, within, which)
-    inside, names = tokens[members], labels[members]
+    members, inside = _sorted(np.flatnonzero(np.take(several, tokens)), tokens, within, which)
+    names = labels[members]
     last = first.copy()
     first[inside[::-1]] = names[::-1]
     last[inside] = names
     return Cells(members, inside, names, first, last, np.bincount(tokens, minlength=size), which)
 
 
-def _sorted(members: Ints, tokens: Ints, within: Floats, which: Ints) -> Ints:
-    """Members by token, then along the line; `which` are the tokens there are.
+def _sorted(members: Ints, tokens: Ints, within: Floats, which: Ints) -> tuple[Ints, Ints]:
+    """Members by token, then along the line, and their tokens; `which` are the tokens there are.
 
-    Grouped by token first; then so many whole groups at a time that they stay in the cache.
+    If they are many, they are grouped by token first, and then sorted so many whole groups at a
+    time that they stay in the cache.
     """
     number = np.zeros(which[-1] + 1 if len(which) else 0, dtype=np.int64)
     number[which] = np.arange(len(which))
     groups = np.take(number, tokens[members])
+    counts = np.bincount(groups, minlength=len(which))
     if len(which) < 1 << 16:
         groups = groups.astype(np.uint16)  # numbers of 16 bits are sorted in linear time
-    if len(members) > SPAN:
+    bounds = np.array([0, len(members)])
+    if len(members) > 2 * SPAN:
         order = np.argsort(groups, kind="stable")
-        members, groups = members[order], groups[order]
-    bounds = np.append(0, np.cumsum(np.bincount(groups, minlength=len(which))))
+        members, groups, bounds = members[order], groups[order], np.append(0, np.cumsum(counts))
+    places = within[members]
     for a, b in spans(bounds):
         part = slice(bounds[a], bounds[b])
-        order = np.argsort(within[members[part]])
+        order = np.argsort(places[part])
         order = order[np.argsort(groups[part][order], kind="stable")]
         members[part] = members[part][order]
-    return members
+    return members, np.repeat(which, counts)
 
 
 def order_cells(cells: Cells, by_demand: bool) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,22 +40,33 @@ class ContextualMapping:
         rank1 = Rank1Attention.assemble(*map(tensor, (self.v1, self.v2, self.output)))
         return rank1 if head_size == 1 else rank1.expand(head_size)
 
-    def project(self, corpus: Corpus, direction: Floats, at: slice = slice(None)) -> Floats:
-        """direction^T (X + E) for the tokens `at` these places of the corpus."""
-        values = np.take(self.table @ direction, corpus.token_ids[at])
-        if self.positions is not None:
-            values += np.take(self.positions @ direction, corpus.positions[at])
-        return values
+    def project(self, corpus: Corpus, direction: Floats) -> Floats:
+        """direction^T (X + E) for every token of the corpus."""
+        return self._projection(direction)(corpus, slice(None))
 
     def averages(self, corpus: Corpus, causal: bool) -> Floats:
         """What attention adds along ``output``: the softmax average of the keys, per token."""
+        keys, queries = self._projection(self.v1), self._projection(self.v2)
         out = np.empty(corpus.n_tokens)
         for first, last in spans(corpus.offsets):
             offsets = corpus.offsets[first : last + 1]
             at = slice(offsets[0], offsets[-1])
-            key, query = self.project(corpus, self.v1, at), self.project(corpus, self.v2, at)
+            key, query = keys(corpus, at), queries(corpus, at)
             out[at] = rank1_attention_ragged(query, key, key, offsets - offsets[0], causal=causal)
         return out
+
+    def _projection(self, direction: Floats) -> Callable[[Corpus, slice], Floats]:
+        """Project tables, not tokens: then only numbers have to be looked up."""
+        words = self.table @ direction
+        places = None if self.positions is None else self.positions @ direction
+
+        def look_up(corpus: Corpus, at: slice) -> Floats:
+            values = np.take(words, corpus.token_ids[at])
+            if places is not None:
+                values += np.take(places, corpus.positions[at])
+            return values
+
+        return look_up
 
 
 def tensor(values: Floats) -> torch.Tensor:

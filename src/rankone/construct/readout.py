@@ -13,7 +13,7 @@ from rankone.nn.feedforward import Rank1FeedForward
 
 Kind = Literal["merged", "paper"]
 
-RAMP = 1 / 8  # share of a gap that the ramp in its middle takes; a power of two
+RAMP = 1 / 4  # share of a gap that the ramp in its middle takes; a power of two
 
 
 @dataclass(frozen=True)

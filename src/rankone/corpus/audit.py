@@ -132,13 +132,13 @@ def find_conflicts(corpus: Corpus, groups: Ints, members: Ints) -> list[Conflict
     `members` are the tokens of those contexts, as `best_targets` finds them.
     """
     found: dict[int, Conflict] = {}
-    for i in members.tolist():
-        conflict = found.setdefault(
-            int(groups[i]),
-            Conflict(corpus.vocabulary[corpus.token_ids[i]], int(corpus.positions[i]) + 1, {}),
-        )
-        name = corpus.label_names[corpus.label_ids[i]]
-        conflict.labels.setdefault(name, []).append(int(corpus.lines[i]))
+    columns = groups, corpus.token_ids, corpus.positions, corpus.label_ids, corpus.lines
+    for group, token, position, label, line in zip(
+        *(column[members].tolist() for column in columns), strict=True
+    ):
+        if group not in found:
+            found[group] = Conflict(corpus.vocabulary[token], position + 1, {})
+        found[group].labels.setdefault(corpus.label_names[label], []).append(line)
     return list(found.values())
 
 

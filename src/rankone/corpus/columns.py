@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 from rankone.corpus.corpus import Choice, Rows
@@ -15,13 +14,11 @@ CONLLU_SKIPPED = re.compile(r"\d+-\d+|\d+\.\d+")  # multiword tokens and empty n
 TOKEN_HEADERS = {"token", "tokens", "word", "words", "form"}
 LABEL_HEADERS = {"label", "labels", "tag", "tags", "ner", "ner_tags", "entity", "pos", "upos"}
 
-Split = Callable[[str], list[str]]
-
 
 def read_conll(lines: list[str], name: str, choice: Choice) -> Rows:
     """Columns separated by blanks or, if the first row has one, by single TABs."""
     first = next((line for line in lines if not blank(line)), "")
-    return _read(lines, name, choice, _on_tabs if "\t" in first else _on_blanks)
+    return _read(lines, name, choice, "\t" if "\t" in first else " ")
 
 
 def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
@@ -32,7 +29,7 @@ def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
     header = [cell.strip().lower() for cell in lines[at].split("\t")]
     by_name = any(isinstance(c, str) and not _is_number(c) for c in (choice.token, choice.label))
     if not by_name and not is_header(header):
-        return _read(lines, name, choice, _on_tabs)
+        return _read(lines, name, choice, "\t")
     defaults = Choice(
         token=next((h for h in header if h in TOKEN_HEADERS), 1),
         label=next((h for h in reversed(header) if h in LABEL_HEADERS), -1),
@@ -43,7 +40,7 @@ def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
         label=defaults.label if choice.label is None else choice.label,
     )
     choice = _by_number(choice, header, f"{name}, line {at + 1}")
-    return _read([*[""] * (at + 1), *lines[at + 1 :]], name, choice, _on_tabs, len(header))
+    return _read([*[""] * (at + 1), *lines[at + 1 :]], name, choice, "\t", len(header))
 
 
 def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
@@ -86,20 +83,20 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
     return rows
 
 
-def _read(lines: list[str], name: str, choice: Choice, split: Split, width: int = 0) -> Rows:
+def _read(lines: list[str], name: str, choice: Choice, separator: str, width: int = 0) -> Rows:
     """`width` is the number of columns, 0 if the first row tells."""
     rows, labelled = Rows(), choice.labelled
     tokens, labels, numbers = rows.tokens.append, rows.labels.append, rows.lines.append
     t = k = -1
     fresh = True
     for number, line in enumerate(lines, start=1):
-        if blank(line):
-            fresh = True
-            continue
-        cells = split(line)
-        if cells[0] == DOCSTART:
-            fresh = True
-            continue
+        cells = line.split(separator)
+        if len(cells) != width or "" in cells or cells[0] == DOCSTART:  # what is rare
+            if separator == " ":
+                cells = [cell for cell in cells if cell]
+            if blank(line) or cells[0] == DOCSTART:
+                fresh = True
+                continue
         if len(cells) != width and width:
             raise CorpusError(
                 f"{len(cells)} columns where the rows before have {width}",
@@ -112,18 +109,20 @@ def _read(lines: list[str], name: str, choice: Choice, split: Split, width: int 
             if labelled is None:
                 labelled = width > 1 and _has(choice.label, width)
             k = _label_place(choice.label, width, where) if labelled else t
-        if cells[t] == DOCSTART:
+        token, label = cells[t], cells[k]
+        if token == DOCSTART:
             fresh = True
             continue
         if fresh:
             rows.starts.append(len(rows.tokens))
             fresh = False
-        if not cells[t] or not cells[k]:
-            _check_cells(cells[t], cells[k], f"{name}, line {number}")
-        tokens(cells[t])
+        if not token or not label:
+            _check_cells(token, label, f"{name}, line {number}")
+        tokens(token)
+        labels(label)
         numbers(number)
-        if labelled:
-            labels(cells[k])
+    if not labelled:
+        rows.labels.clear()
     return rows
 
 
@@ -202,12 +201,3 @@ def _by_number(choice: Choice, names: list[str], where: str) -> Choice:
         return names.index(column.lower()) + 1
 
     return replace(choice, token=number(choice.token), label=number(choice.label))
-
-
-def _on_tabs(line: str) -> list[str]:
-    return line.split("\t")
-
-
-def _on_blanks(line: str) -> list[str]:
-    cells = line.split(" ")
-    return [cell for cell in cells if cell] if "" in cells else cells
