@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 import common
+import numpy as np
 import rankone
 from rankone import Corpus
 
@@ -41,6 +42,12 @@ def main() -> None:
         f"{result.wrong} wrong ({result.unavoidable} unavoidable), {result.hidden_units:,} units, "
         f"largest output error {result.max_error:.1e} (fast), {result.dense_error:.1e} (dense)"
     )
+    other = rankone.read_corpus(data / "conll2003" / "eng.testa", scheme="iob2")
+    model = rankone.memorize(corpus, max_length=max(corpus.longest, other.longest)).model
+    found = model.label_ids(model.rows(other.vocabulary)[other.token_ids], other.offsets)
+    right = np.array(model.labels)[found] == np.array(other.label_names)[other.label_ids]
+    majority = rankone.inspect(other).ceilings["majority"].accuracy
+    print(f"on the validation split: {right.mean():.1%} (its most frequent label: {majority:.1%})")
     print(f"construct {construct * 1e3:.1f} ms, verify {verify * 1e3:.1f} ms\n")
     common.table(
         ["a dict from sentence to labels, from", "ms", "construct / dict", "verify / dict"],

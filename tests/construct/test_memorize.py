@@ -163,9 +163,9 @@ def test_no_sentence_carries_a_word_out_of_its_cell() -> None:
              for t, y in zip(text, found, strict=True)]  # fmt: skip
     single = [(t, y) for t, y in pairs if len(own[t]) == 1]
     assert all(y in own[t] for t, y in single)
-    # Between two contexts with different labels a ramp of 1/4 of the gap passes other labels.
+    # Between two contexts with different labels a ramp, mostly 1/32 of the gap, passes others.
     astray = sum(y not in own[t] for t, y in pairs)
-    assert astray < 0.1 * len(pairs)
+    assert astray < 0.02 * len(pairs)
 
 
 def test_unknown_words_get_the_most_frequent_label() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import corpora
 import rankone
 from rankone import Corpus
+from rankone.construct.dominoes import lay_dominoes
 from rankone.construct.free import free_line
 from rankone.construct.given import given_line
 from rankone.construct.line import Line, changes_on_line
@@ -86,6 +88,21 @@ def test_no_drift_on_a_long_steep_line() -> None:
     plain = np.diff(np.diff(y + 1 - s, prepend=0) / np.diff(s, prepend=s[0] - 1), prepend=0)
     assert drift(s, y + 1.0, units.out_gain, -units.bias[0]) < 0.01
     assert drift(s, y + 1.0, plain, s[0] - 1) > 0.01
+
+
+pieces = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40)
+
+
+@given(pieces, st.integers(0, 4))
+def test_dominoes_are_all_laid_and_few_ends_disagree(ends: list[tuple[int, int]], end: int) -> None:
+    row = lay_dominoes([(i, a, b) for i, (a, b) in enumerate(ends)], end)
+    assert sorted(row) == list(range(len(ends)))
+    lefts, rights = [ends[i][0] for i in row], [end, *(ends[i][1] for i in row)]
+    disagree = sum(a != b for a, b in zip(rights, lefts, strict=False))
+    surplus = Counter(a for a, _ in ends)
+    surplus.subtract(Counter(b for _, b in ends))
+    must = sum(max(0, n) for n in surplus.values())
+    assert disagree <= must + 5  # one for each end: its pieces may hang together with no others
 
 
 def lines(corpus: Corpus, causal: bool, by_demand: bool) -> list[Line]:

@@ -99,7 +99,7 @@ def test_units_without_gain_lift_the_others():
     np.testing.assert_array_equal(f(np.array([-1.0, 0.0, 4.0])), [6.0, 6.0, 10.0])
 
 
-MANY = 70_000  # units, more than are bisected for numbers in no order
+MANY = 70_000
 
 
 def test_very_many_units_equal_their_sum_to_the_last_bit():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankone.construct.dominoes import lay_dominoes
 from rankone.construct.line import Changes
 from rankone.construct.mapping import Floats, Ints
 from rankone.spans import SPAN, spans
@@ -91,10 +92,22 @@ def order_cells(cells: Cells, by_demand: bool) -> Ints:
         single[cells.several] = False
         outer = np.flatnonzero(single)
         outer = outer[np.lexsort((cells.counts[outer], cells.first[outer]))]
-        line = np.concatenate([outer, _chain(cells, int(cells.last[outer[-1]]))])
+        line = np.concatenate([outer, _inner(cells, int(cells.last[outer[-1]]))])
     rank = np.empty(size, dtype=np.int64)
     rank[line] = np.arange(size - 1, -1, -1)
     return rank
+
+
+def _inner(cells: Cells, label: int) -> Ints:
+    """The tokens with several labels from the outside in, next to `label`."""
+    classes = np.log2(cells.counts[cells.several]) // 2
+    chain: list[int] = []
+    for frequency in np.unique(classes):
+        tokens = cells.several[classes == frequency]
+        ends = cells.first[tokens].tolist(), cells.last[tokens].tolist()
+        chain += lay_dominoes(list(zip(tokens.tolist(), *ends, strict=True)), label)
+        label = int(cells.last[chain[-1]])
+    return np.array(chain, dtype=np.int64)
 
 
 def changes_in_cells(cells: Cells, places: Floats, ids: Floats) -> Changes:
@@ -115,43 +128,3 @@ def changes_in_cells(cells: Cells, places: Floats, ids: Floats) -> Changes:
         after=np.concatenate([y[at + 1], cells.first[line[between + 1]]]) + 1,
         first=int(cells.first[line[0]]) + 1,
     )
-
-
-def _chain(cells: Cells, label: int) -> Ints:
-    """Tokens with several labels from the outside in, starting next to `label`.
-
-    A cell leads from its first label to its last. Within a class of frequency, cells are laid like
-    dominoes: next comes one that begins with the label at hand, if there is one.
-    """
-    classes = np.log2(cells.counts[cells.several]) // 2
-    chain: list[int] = []
-    for frequency in np.unique(classes):
-        tokens = cells.several[classes == frequency]
-        ends = cells.first[tokens].tolist(), cells.last[tokens].tolist()
-        ways: dict[int, dict[int, list[int]]] = {}  # ways[a][b]: the cells that lead from a to b
-        for token, a, b in zip(tokens.tolist(), *ends, strict=True):
-            ways.setdefault(a, {}).setdefault(b, []).append(token)
-        while ways:
-            here = label if label in ways else max(ways, key=lambda a: len(ways[a]))
-            by_size = sorted(ways[here], key=lambda b: -len(ways[here][b]))
-            there = here if here in ways[here] else by_size[0]
-            out = ways[here][there]
-            back = ways.get(there, {}).get(here, [])
-            if there == here or there not in ways:  # a loop, or a label where no cell begins
-                chain += out
-                out.clear()
-                label = there
-            elif back:  # to and fro, as often as it goes
-                pairs = list(zip(out, back, strict=False))
-                chain += [token for pair in pairs for token in pair]
-                del out[: len(pairs)], back[: len(pairs)]
-                label = here
-            else:
-                chain.append(out.pop())
-                label = there
-            for a, b in ((here, there), (there, here)):
-                if a in ways and not ways[a].get(b, True):
-                    del ways[a][b]
-                    if not ways[a]:
-                        del ways[a]
-    return np.array(chain, dtype=np.int64)

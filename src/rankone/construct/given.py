@@ -8,7 +8,7 @@ import numpy as np
 
 from rankone.construct.line import Changes, Line, changes_on_line
 from rankone.construct.mapping import ContextualMapping, Floats
-from rankone.construct.readout import RAMP
+from rankone.construct.readout import WIDE
 from rankone.construct.targets import ContextTargets
 from rankone.corpus import Corpus
 
@@ -88,7 +88,7 @@ def _rounding(changes: Changes) -> float:
     gap = changes.right - changes.left
     if not len(gap) or gap.min() <= 0:
         return np.inf if len(gap) else 0.0
-    jump = np.abs(changes.after - changes.before) / (RAMP * gap)
+    jump = np.abs(changes.after - changes.before) / (WIDE * gap)
     size = max(np.abs(changes.left).max(), np.abs(changes.right).max())
     return float(np.finfo(float).eps * size * np.linalg.norm(jump))
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Literal
 
@@ -12,24 +11,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone.construct.assemble import assemble
+from rankone.construct.clock import Clock, Progress
+from rankone.construct.conditions import (
+    as_corpus,
+    check_settings,
+    given_vectors,
+    position_rows,
+    remarks_on,
+)
 from rankone.construct.free import free_line
 from rankone.construct.given import given_line
-from rankone.construct.mapping import Floats
 from rankone.construct.memorized import Memorized
 from rankone.construct.readout import Kind, merged_readout, paper_readout
-from rankone.construct.targets import ContextTargets, choose_targets
-from rankone.construct.vectors import check_vectors, read_vectors
+from rankone.construct.targets import choose_targets
 from rankone.construct.verify import check_dense, check_fast, outputs
-from rankone.corpus import Corpus, read_corpus
-from rankone.corpus.audit import sentences_with_repeats
-from rankone.errors import CorpusError, PrecisionError, RankOneError
+from rankone.corpus import Corpus
+from rankone.errors import PrecisionError
 from rankone.nn import Model
-from rankone.nn.model import check_lengths
 
 DRAWS = 8  # directions are drawn so often before float64 is said not to do
 RESERVE = 0.25  # half of the margin is kept for machines that round in another order
-
-Progress = Callable[[str, float], None]
 
 
 def memorize(
@@ -62,11 +63,11 @@ def memorize(
     >>> rankone.memorize(rankone.read_corpus("builtin")).wrong
     0
     """
-    _check_settings(head_size, readout, verify, max_length, seed)
-    corpus = _as_corpus(corpus)
-    length = _positions(corpus, positions, max_length)
-    given = _given(corpus, vectors)
-    clock = _Clock(corpus.seconds, progress)
+    check_settings(head_size, readout, verify, max_length, seed)
+    corpus = as_corpus(corpus)
+    length = position_rows(corpus, positions, max_length)
+    given = given_vectors(corpus, vectors)
+    clock = Clock(corpus.seconds, progress)
 
     clock.start("construct")
     positions, causal = bool(positions), bool(causal)
@@ -138,101 +139,5 @@ def memorize(
         },
         seconds=clock.stop(),
         conflicts=targets.conflicts,
-        remarks=_remarks(corpus, targets, positions),
+        remarks=remarks_on(corpus, targets, positions),
     )
-
-
-def _as_corpus(corpus: Corpus | str | os.PathLike[str] | Iterable[Any]) -> Corpus:
-    if isinstance(corpus, str | os.PathLike):
-        corpus = read_corpus(corpus)
-    elif not isinstance(corpus, Corpus):
-        corpus = Corpus.from_sentences(corpus)
-    if not corpus.labelled:
-        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
-    return corpus
-
-
-def _positions(corpus: Corpus, positions: bool, max_length: int | None) -> int:
-    """Rows of the table of positions; 1 where there is none."""
-    if not positions:
-        return 1
-    length = corpus.longest if max_length is None else max_length
-    first = corpus.offsets[:-1]
-    check_lengths(
-        corpus.lengths, length, lambda j: f"{corpus.source}, line {corpus.lines[first[j]]}"
-    )
-    return length
-
-
-def _given(corpus: Corpus, vectors: ArrayLike | str | os.PathLike[str] | None) -> Floats | None:
-    if vectors is None:
-        return None
-    if isinstance(vectors, str | os.PathLike):
-        vectors = read_vectors(vectors, corpus.vocabulary)
-    return check_vectors(vectors, corpus.vocabulary)
-
-
-def _check_settings(
-    head_size: int, readout: str, verify: str, max_length: int | None, seed: int
-) -> None:
-    for name, number, least, most in (
-        ("head_size", head_size, 1, 1 << 16),
-        ("max_length", 1 if max_length is None else max_length, 1, 1 << 24),
-        ("seed", seed, 0, None),
-    ):
-        if not isinstance(number, int) or number < least or (most and number > most):
-            upper = f" to {most}" if most else " up"
-            raise RankOneError(
-                f"{name} cannot be {number!r}", remedy=f"give a whole number from {least}{upper}"
-            )
-    for value, choices in ((readout, ("merged", "paper")), (verify, ("sample", "dense"))):
-        if value not in choices:
-            raise RankOneError(f"{value!r} is none of the choices", remedy=" or ".join(choices))
-
-
-def _remarks(corpus: Corpus, targets: ContextTargets, positions: bool) -> list[str]:
-    """What the paper's conditions forbid or leave without content, and what was done about it."""
-    remarks = []
-    if targets.conflicts:
-        remarks.append(
-            f"{len(targets.conflicts)} contexts carry contradicting labels, which the paper "
-            f"excludes; each got its majority label, so {targets.unavoidable} tokens stay wrong"
-        )
-    repeats = 0 if positions else sentences_with_repeats(corpus)
-    if repeats:
-        remarks.append(
-            f"{repeats} sentences repeat a token, which Corollary 1 excludes without positions; "
-            "sentences are told apart by the share of each token"
-        )
-    for count, thing in (
-        (corpus.n_sentences, "sentence"),
-        (corpus.longest, "token per sentence"),
-        (len(corpus.vocabulary), "word"),
-        (len(corpus.label_names), "label"),
-    ):
-        if count == 1:
-            remarks.append(f"only one {thing}: the theorem holds, but says little here")
-    return remarks
-
-
-class _Clock:
-    """Time per stage; a stage may come again."""
-
-    def __init__(self, read: float, progress: Progress) -> None:
-        self.seconds = {"read": read, "construct": 0.0, "verify": 0.0, "dense": 0.0}
-        self.progress, self.stage, self.since = progress, "", 0.0
-
-    def start(self, stage: str) -> None:
-        self.stop()
-        self.stage, self.since = stage, time.perf_counter()
-        self.progress(stage, 0.0)
-
-    def share(self, done: float) -> None:
-        self.progress(self.stage, done)
-
-    def stop(self) -> dict[str, float]:
-        now = time.perf_counter()
-        if self.stage:
-            self.seconds[self.stage] += now - self.since
-        self.since = now
-        return self.seconds

@@ -13,7 +13,8 @@ from rankone.nn.feedforward import Rank1FeedForward
 
 Kind = Literal["merged", "paper"]
 
-RAMP = 1 / 4  # share of a gap that the ramp in its middle takes; a power of two
+NARROW, WIDE = 1 / 32, 1 / 2  # the least and the largest share of a gap that a ramp takes
+TOLERATED = 1e-7  # output error by rounding for which a ramp is made wider than the least
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,21 @@ def merged_readout(changes: Changes) -> Readout | None:
         before ______/.........        its nearest neighbour, but for the ramp itself
               left       right
 
+    A ramp is as narrow as rounding allows: a steep one that bends at theta puts the output off by
+    about 2^-52 |theta| times its slope, everywhere to the right.
+
     Two more units, relu(s) and relu(-s), take away the s that the skip connection of eq. 3 brings
     along: s - relu(s) + relu(-s) = 0, without rounding.
     None if there is no room for a ramp: two contexts with different labels have one id.
     """
-    gap = changes.right - changes.left
-    middle, half = changes.left + gap / 2, gap * (RAMP / 2)
+    gap, jump = changes.right - changes.left, changes.after - changes.before
+    size = np.maximum(np.abs(changes.left), np.abs(changes.right))
+    needed = np.finfo(np.float64).eps * size * np.abs(jump) / TOLERATED
+    middle, half = changes.left + gap / 2, np.clip(needed, NARROW * gap, WIDE * gap) / 2
     rise, fall = middle - half, middle + half
     if not (fall > rise).all():
         return None
-    slope = (changes.after - changes.before) / (fall - rise)
+    slope = jump / (fall - rise)
     ones = np.ones(2 * len(gap))
     return Readout(
         gain=np.concatenate([[1.0, -1.0], ones]),

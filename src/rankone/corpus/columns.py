@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from rankone.corpus.corpus import Choice, Rows
+from rankone.corpus.corpus import Choice, Rows, Words
 from rankone.errors import CorpusError
 
 DOCSTART = "-DOCSTART-"
@@ -74,19 +74,20 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
             )
         _check_cells(cells[t], cells[k], f"{name}, line {number}")
         if fresh:
-            rows.starts.append(len(rows.tokens))
+            rows.starts.append(len(rows.tokens.ids))
             fresh = False
-        rows.tokens.append(cells[t])
+        rows.tokens.ids.append(rows.tokens.index[cells[t]])
         rows.lines.append(number)
         if labelled:
-            rows.labels.append(cells[k])
+            rows.labels.ids.append(rows.labels.index[cells[k]])
     return rows
 
 
 def _read(lines: list[str], name: str, choice: Choice, separator: str, width: int = 0) -> Rows:
     """`width` is the number of columns, 0 if the first row tells."""
     rows, labelled = Rows(), choice.labelled
-    tokens, labels, numbers = rows.tokens.append, rows.labels.append, rows.lines.append
+    words, names = rows.tokens.index, rows.labels.index
+    tokens, labels, numbers = rows.tokens.ids.append, rows.labels.ids.append, rows.lines.append
     t = k = -1
     fresh = True
     for number, line in enumerate(lines, start=1):
@@ -114,16 +115,14 @@ def _read(lines: list[str], name: str, choice: Choice, separator: str, width: in
             fresh = True
             continue
         if fresh:
-            rows.starts.append(len(rows.tokens))
+            rows.starts.append(len(rows.tokens.ids))
             fresh = False
         if not token or not label:
             _check_cells(token, label, f"{name}, line {number}")
-        tokens(token)
-        labels(label)
+        tokens(words[token])
+        labels(names[label])
         numbers(number)
-    if not labelled:
-        rows.labels.clear()
-    return rows
+    return rows if labelled else replace(rows, labels=Words())
 
 
 def blank(line: str) -> bool:

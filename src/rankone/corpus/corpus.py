@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -26,14 +28,46 @@ class Sentence:
     line: int
 
 
+class Words:
+    """A column of words as numbers: ``ids[i]`` is the number of row i, ``index`` that of a word.
+
+    Words are numbered as they come: ``ids.append(index[word])`` gives a new word the next number.
+    """
+
+    def __init__(self) -> None:
+        self.index: defaultdict[str, int] = defaultdict()
+        self.index.default_factory = self.index.__len__
+        self.ids = array("q")
+
+    def __iter__(self) -> Iterator[str]:
+        names = list(self.index)
+        return (names[i] for i in self.ids)
+
+    def extend(self, words: Iterable[str]) -> None:
+        self.ids.extend(map(self.index.__getitem__, words))
+
+    def numbers(self) -> Ints:
+        return np.array(self.ids, dtype=np.int64)
+
+    def renamed(self, names: list[str], ids: Ints) -> Words:
+        """Row i is now ``names[ids[i]]``; names may repeat, and words are numbered anew."""
+        words = Words()
+        first = np.sort(np.unique(ids, return_index=True)[1])
+        number = np.zeros(len(names), dtype=np.int64)
+        for i in ids[first].tolist():
+            number[i] = words.index[names[i]]
+        words.ids.frombytes(number[ids].tobytes())
+        return words
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """What every reader returns: the rows of all sentences in one run, and where each starts."""
 
-    tokens: list[str] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)  # empty if the corpus is unlabelled
-    lines: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
+    tokens: Words = field(default_factory=Words)
+    labels: Words = field(default_factory=Words)  # empty if the corpus is unlabelled
+    lines: array[int] = field(default_factory=lambda: array("q"))
+    starts: array[int] = field(default_factory=lambda: array("q"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,23 +152,20 @@ class Corpus:
         cls, rows: Rows, *, source: str, format: str, scheme: str | None = None
     ) -> Corpus:
         """Number tokens and labels in the order of their first appearance."""
-        if not rows.tokens:
+        if not rows.tokens.ids:
             raise CorpusError(
                 "no sentence in it",
                 where=source,
                 remedy="give a file with one token and its label per line",
             )
-        vocabulary, token_ids = _number(rows.tokens)
-        label_names, label_ids = _number(rows.labels)
-        if not rows.labels:
-            label_ids = np.full(len(token_ids), -1, dtype=np.int64)
+        labels = rows.labels.numbers()
         return cls(
             source=source,
-            vocabulary=vocabulary,
-            label_names=label_names,
-            token_ids=token_ids,
-            label_ids=label_ids,
-            offsets=np.array([*rows.starts, len(rows.tokens)], dtype=np.int64),
+            vocabulary=tuple(rows.tokens.index),
+            label_names=tuple(rows.labels.index),
+            token_ids=rows.tokens.numbers(),
+            label_ids=labels if len(labels) else np.full(len(rows.tokens.ids), -1),
+            offsets=np.array([*rows.starts, len(rows.tokens.ids)], dtype=np.int64),
             lines=np.array(rows.lines, dtype=np.int64),
             format=format,
             scheme=scheme,
@@ -157,16 +188,11 @@ class Corpus:
                     remedy="give exactly one label per token",
                 )
             if tokens:
-                rows.starts.append(len(rows.tokens))
+                rows.starts.append(len(rows.tokens.ids))
                 rows.tokens.extend(tokens)
                 rows.labels.extend(labels)
                 rows.lines.extend([line] * len(tokens))
         return cls.from_rows(rows, source=source, format="python")
-
-
-def _number(words: list[str]) -> tuple[tuple[str, ...], Ints]:
-    index = {word: i for i, word in enumerate(dict.fromkeys(words))}
-    return tuple(index), np.fromiter(map(index.__getitem__, words), np.int64, len(words))
 
 
 def check_word(word: str, where: str) -> None:

@@ -29,7 +29,7 @@ def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
                 remedy="give exactly one label per token",
             )
         if tokens and tokens != [DOCSTART]:
-            rows.starts.append(len(rows.tokens))
+            rows.starts.append(len(rows.tokens.ids))
             rows.tokens.extend(tokens)
             rows.labels.extend(labels)
             rows.lines.extend([number] * len(tokens))

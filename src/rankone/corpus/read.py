@@ -14,7 +14,7 @@ from typing import Literal
 
 from rankone.corpus import columns, jsonlines, schemes
 from rankone.corpus.builtin import builtin_corpus
-from rankone.corpus.corpus import Choice, Corpus, Rows
+from rankone.corpus.corpus import Choice, Corpus, Rows, Words
 from rankone.errors import CorpusError
 
 Format = Literal["auto", "conll", "conllu", "tsv", "jsonl"]
@@ -79,10 +79,11 @@ def read_corpus(
     lines = text.split("\n")
     kind = _guess(name, lines) if format == "auto" else format
     rows = READERS[kind](lines, name, Choice(token_column, label_column, labelled))
-    if labelled is None and set(rows.labels) == {"_"}:
-        rows.labels.clear()  # the mark of CoNLL-U for "not annotated"
+    if labelled is None and set(rows.labels.index) == {"_"}:
+        rows = dataclasses.replace(rows, labels=Words())  # CoNLL-U's mark for "not annotated"
     if lower:
-        rows = dataclasses.replace(rows, tokens=[token.lower() for token in rows.tokens])
+        names = [word.lower() for word in rows.tokens.index]
+        rows = dataclasses.replace(rows, tokens=rows.tokens.renamed(names, rows.tokens.numbers()))
     rows, found = schemes.apply(rows, scheme, name)
     corpus = Corpus.from_rows(rows, source=name, format=kind, scheme=found)
     reading = {

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-NEAR = 1 << 16  # more knots than this, and bisection for numbers in no order leaves the cache
-
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
@@ -68,15 +66,7 @@ class PiecewiseLinear:
         return cls(knots, np.concatenate([left_of, right]), slopes, start)
 
     def __call__(self, s: Floats) -> Floats:
-        flat = np.ascontiguousarray(s).reshape(-1)
-        if len(self.knots) <= NEAR:
-            return self._at(flat).reshape(s.shape)
-        order = np.argsort(flat)  # neighbours then find their pieces in the same part of memory
-        out = np.empty_like(flat)
-        out[order] = self._at(flat[order])
-        return out.reshape(s.shape)
-
-    def _at(self, s: Floats) -> Floats:
+        s = np.asarray(s, order="C")
         # torch's bisection is the same as numpy's, but runs on all cores.
         piece = torch.searchsorted(torch.from_numpy(self.knots), torch.from_numpy(s)).numpy()
         anchor = piece - (piece > self.start)
