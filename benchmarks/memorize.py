@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 
-import common
 import numpy as np
+
+import common
 import rankone
 from rankone import Corpus
 

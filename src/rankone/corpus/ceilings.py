@@ -25,12 +25,12 @@ class Targets:
 
 def best_targets(contexts: Ints, labels: Ints) -> Targets:
     """The majority label of every context; only contexts in conflict cost more than one pass."""
-    disagree = labels != labels[contexts]
+    disagree = labels != np.take(labels, contexts)
     if not disagree.any():
         return Targets(labels, np.empty(0, dtype=np.int64), 0)
     contested = np.zeros(len(labels), dtype=bool)
     contested[contexts[disagree]] = True
-    members = np.flatnonzero(contested[contexts])
+    members = np.flatnonzero(np.take(contested, contexts))
     each = np.stack([contexts[members], labels[members]])
     pairs, first, counts = np.unique(each, axis=1, return_index=True, return_counts=True)
     # Last write wins: sort so that the most frequent label, then the earliest, is written last.
