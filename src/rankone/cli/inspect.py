@@ -50,7 +50,7 @@ def _show(audit: Audit, asked: str) -> None:
 
     share = audit.sentences_with_repeated_token / audit.sentences
     console.print_table(
-        f"{audit.source} ({audit.format})",
+        audit.source if audit.format == "python" else f"{audit.source} ({audit.format})",
         [
             ("sentences", f"{audit.sentences:,}"),
             ("tokens", f"{audit.tokens:,}"),
