@@ -19,7 +19,12 @@ def memorize(
     file: options.File,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to write the model.", show_default=False),
+        typer.Option(
+            metavar="DIR",
+            help="Where to write the model.",
+            show_default=False,
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = None,
     vectors: Annotated[
         Path | None,
@@ -57,7 +62,7 @@ def memorize(
         Literal["sample", "dense"],
         typer.Option(help="Run the network as written on a sample, or on every token."),
     ] = "sample",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the directions that are drawn.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the numbers drawn.")] = 0,
     format: options.Format = "auto",
     token_column: options.TokenColumn = None,
     label_column: options.LabelColumn = None,

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+READING, OUTPUT = "Reading the file", "Output"  # where `--help` lists an option
+
 File = Annotated[
     str,
     typer.Argument(
@@ -16,7 +18,8 @@ File = Annotated[
     ),
 ]
 Format = Annotated[
-    Literal["auto", "conll", "conllu", "tsv", "jsonl"], typer.Option(help="Layout of the file.")
+    Literal["auto", "conll", "conllu", "tsv", "jsonl"],
+    typer.Option(help="Layout of the file.", rich_help_panel=READING),
 ]
 TokenColumn = Annotated[
     str | None,
@@ -24,6 +27,7 @@ TokenColumn = Annotated[
         metavar="N",
         help="Column (from 1) or key of the token; default the first, FORM in CoNLL-U.",
         show_default=False,
+        rich_help_panel=READING,
     ),
 ]
 LabelColumn = Annotated[
@@ -32,15 +36,27 @@ LabelColumn = Annotated[
         metavar="N",
         help="Column (from 1, -1 the last) or key of the label; default the last, UPOS in CoNLL-U.",
         show_default=False,
+        rich_help_panel=READING,
     ),
 ]
 Scheme = Annotated[
     Literal["keep", "iob2", "auto"],
-    typer.Option(help="Entity tags: keep as stored, or turn IOB1 into IOB2 (auto: if it is IOB1)."),
+    typer.Option(
+        help="Entity tags: keep as stored, or turn IOB1 into IOB2 (auto: if they are IOB1).",
+        rich_help_panel=READING,
+    ),
 ]
-Lower = Annotated[bool, typer.Option("--lower", help="Turn tokens to lower case.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Lower = Annotated[
+    bool, typer.Option("--lower", help="Turn tokens to lower case.", rich_help_panel=READING)
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object, nothing else.", rich_help_panel=OUTPUT),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=OUTPUT),
+]
 ModelDirectory = Annotated[
     Path, typer.Argument(metavar="DIR", help="Model directory.", show_default=False)
 ]

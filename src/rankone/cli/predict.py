@@ -21,7 +21,10 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", help="Write here, not to standard output.", show_default=False
+            metavar="PATH",
+            help="Write here, not to standard output.",
+            show_default=False,
+            rich_help_panel=options.OUTPUT,
         ),
     ] = None,
     format: options.Format = "auto",
