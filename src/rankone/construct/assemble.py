@@ -21,7 +21,8 @@ def assemble(
     """The one-layer Transformer of Corollary 1 or 2 with a linear head.
 
     The block puts the number of the label, from 1, out along the readout's direction p. The head's
-    row for label c is 2c p with bias -c^2: c^2 - (y - c)^2 is largest at the c nearest to y.
+    row for label c is 2c p with bias -c^2: 2c y - c^2 = y^2 - (y - c)^2 is largest at the c
+    nearest to y.
     """
     vocabulary, dim = mapping.table.shape
     rank1 = isinstance(attention, Rank1Attention)

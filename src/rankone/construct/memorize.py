@@ -128,7 +128,7 @@ def memorize(
         settings={
             "vectors": "free" if given is None else "given",
             "dim": dim,
-            "positions": length if positions else 0,
+            "positions": network.shape.positions,
             "causal": causal,
             "head_size": head_size,
             "readout": readout,

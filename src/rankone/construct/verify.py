@@ -47,9 +47,9 @@ class Check:
 def outputs(network: TokenClassifier, corpus: Corpus) -> tuple[Floats, float]:
     """The output y of every token by the fast path, and the error of the head.
 
-    The head's row for label c is 2c p with bias -c^2, and its first row (c = 1) is 2p: its logits
-    are c^2 terms of the distance of y = p^T z from c. Computed in d + 3 roundings from numbers
-    that add up to at most 2c |p|^T |z| + c^2, they are off by no more than that times (d + 3) eps.
+    The head's row for label c is 2c p with bias -c^2, so the first one (c = 1) is 2p, y = p^T z,
+    and the logit of c is 2c y - c^2. It is added up in d + 3 roundings from numbers whose sizes add
+    up to at most 2c |p|^T |z| + c^2, so it is off by no more than that times (d + 3) eps.
     """
     p = network.head.weight[0].detach().numpy() / 2
     sizes = []

@@ -53,15 +53,13 @@ def read_corpus(
     "xpos"), those of a TSV file with a header and the keys of JSON lines as well. Without a choice
     the token is the first column and the label the last (CoNLL-U: form and UPOS).
     ``scheme="iob2"`` turns IOB1 entity tags into IOB2 and refuses other labels, "auto" lets those
-    be; ``labelled=False`` reads tokens alone, None
-    reads labels if there are any.
+    be. ``labelled=False`` reads tokens alone, None takes labels if there are any.
 
     >>> read_corpus("builtin").n_sentences
     2000
     """
-    columns_given = token_column is not None or label_column is not None
     if os.fspath(source) == "builtin":
-        if format != "auto" or columns_given or lower:
+        if (format, token_column, label_column, lower) != ("auto", None, None, False):
             raise CorpusError(
                 "the built-in corpus is read as it is", remedy="leave the options for files out"
             )
