@@ -250,7 +250,7 @@ def test_words_are_shown_as_they_are(run: Callable[..., Answer], tmp_path: Path)
 
 
 BAD = [
-    (b"a X\nb\n", "line 2: 1 columns where the rows before have 2"),
+    (b"a X\nb\n", "line 2: 1 column where the rows before have 2"),
     (b"", "no sentence"),
     (b"a X\nb\xff Y\n", "line 2: byte 0xff"),
     (b"a X\n\0 Y\n", "line 2: a NUL byte"),

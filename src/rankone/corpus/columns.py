@@ -60,7 +60,7 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
         cells = line.split("\t")
         if len(cells) != 10:
             raise CorpusError(
-                f"{len(cells)} columns where CoNLL-U has 10, separated by TABs",
+                f"{_count(len(cells))} where CoNLL-U has 10, separated by TABs",
                 where=f"{name}, line {number}",
                 remedy="mend the row, or read other layouts with --format conll",
             )
@@ -100,7 +100,7 @@ def _read(lines: list[str], name: str, choice: Choice, separator: str, width: in
                 continue
         if len(cells) != width and width:
             raise CorpusError(
-                f"{len(cells)} columns where the rows before have {width}",
+                f"{_count(len(cells))} where the rows before have {width}",
                 where=f"{name}, line {number}",
                 remedy="give every row the same columns, and part sentences by blank lines",
             )
@@ -133,6 +133,10 @@ def blank(line: str) -> bool:
 def is_header(cells: list[str]) -> bool:
     """Whether a first row names its columns: one is a usual name for tokens, one for labels."""
     return not TOKEN_HEADERS.isdisjoint(cells) and not LABEL_HEADERS.isdisjoint(cells)
+
+
+def _count(columns: int) -> str:
+    return "1 column" if columns == 1 else f"{columns} columns"
 
 
 def _check_cells(token: str, label: str, where: str) -> None:
