@@ -105,22 +105,22 @@ def test_dominoes_are_all_laid_and_few_ends_disagree(ends: list[tuple[int, int]]
     assert disagree <= must + 5  # one for each end: its pieces may hang together with no others
 
 
-def lines(corpus: Corpus, causal: bool, by_demand: bool) -> list[Line]:
+def lines(corpus: Corpus, causal: bool, all_apart: bool) -> list[Line]:
     targets = choose_targets(corpus, positions=True, causal=causal, strict=False)
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((len(corpus.vocabulary), 4))
-    how = {"length": corpus.longest, "causal": causal, "by_demand": by_demand, "rng": rng}
+    how = {"length": corpus.longest, "causal": causal, "all_apart": all_apart, "rng": rng}
     return [free_line(corpus, targets, **how), given_line(corpus, targets, vectors=vectors, **how)]
 
 
 @given(corpora.corpora, st.booleans(), st.booleans())
 def test_the_line_is_what_the_attention_layer_puts_out(
-    corpus: Corpus, causal: bool, by_demand: bool
+    corpus: Corpus, causal: bool, all_apart: bool
 ) -> None:
     """The ids computed in one dimension equal direction^T F(X + E) of the torch module."""
     import torch
 
-    for line in lines(corpus, causal, by_demand):
+    for line in lines(corpus, causal, all_apart):
         attention, mapping = line.mapping.attention(), line.mapping
         for j in range(corpus.n_sentences):
             at = slice(corpus.offsets[j], corpus.offsets[j + 1])
@@ -134,8 +134,8 @@ def test_the_line_is_what_the_attention_layer_puts_out(
 
 
 @given(corpora.corpora, st.booleans())
-def test_cells_keep_tokens_apart_and_left_of_zero(corpus: Corpus, by_demand: bool) -> None:
-    line = lines(corpus, False, by_demand)[0]
+def test_cells_keep_tokens_apart_and_left_of_zero(corpus: Corpus, all_apart: bool) -> None:
+    line = lines(corpus, False, all_apart)[0]
     places = np.sort(line.mapping.table[:, 0]) - 2
     width = places[1] - places[0]
     cell = (line.ids - places[0]) // width

@@ -73,19 +73,19 @@ def _sorted(members: Ints, tokens: Ints, within: Floats, which: Ints) -> tuple[I
     return members, np.repeat(which, counts)
 
 
-def order_cells(cells: Cells, by_demand: bool) -> Ints:
+def order_cells(cells: Cells, all_apart: bool) -> Ints:
     """The rank of every token's cell, 0 for the one that ends at the number 0.
 
     Cells lie left of 0. Floating-point numbers are densest at 0, and a unit that bends the readout
     at theta is off by rounding in proportion to |theta| / gap; so the tokens with most contexts,
     whose gaps are the smallest, come nearest to 0.
 
-    If `by_demand`, that is all: every context needs a place of its own. Otherwise only changes of
+    If `all_apart`, that is all: no two contexts may share a place. Otherwise only changes of
     label matter. Outermost lie the tokens with one label, side by side by label; then those with
     several, frequent ones further in by powers of 4, chained so that neighbours' labels agree.
     """
     size = len(cells.counts)
-    if by_demand:
+    if all_apart:
         line = np.argsort(cells.counts, kind="stable")
     else:
         single = np.ones(size, dtype=bool)

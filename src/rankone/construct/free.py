@@ -21,7 +21,7 @@ def free_line(
     *,
     length: int,
     causal: bool,
-    by_demand: bool,
+    all_apart: bool,
     rng: np.random.Generator,
 ) -> Line:
     """Choose the table so that the readout stays small and its rounding errors too.
@@ -36,11 +36,12 @@ def free_line(
     structure of eq. 28), so attention has to tell apart only the contexts of one token at one
     position. The query must not be 0: a plain mean of keys would not see the order of tokens.
 
-    If every context needs a place of its own (`by_demand`), the slots of a cell overlap instead and
-    together move a token by less than 1: the line must be short, for all of it is in use.
+    If all contexts must lie apart, not just those with different labels (`all_apart`), the slots of
+    a cell overlap instead and together move a token by less than 1: the line must be short, for
+    all of it is in use.
     """
     size = len(corpus.vocabulary) + 1
-    slot, width = (1 / length, 2 * SLOT) if by_demand else (SLOT, SLOT * length)
+    slot, width = (1 / length, 2 * SLOT) if all_apart else (SLOT, SLOT * length)
     table = np.stack([np.zeros(size), rng.uniform(-KEY, KEY, size), np.ones(size)], axis=1)
     positions = None
     if length > 1:
@@ -51,7 +52,7 @@ def free_line(
 
     within = mapping.project(corpus, cell) + mapping.averages(corpus, causal)
     cells = fill_cells(within, corpus.token_ids, targets.labels, size)
-    rank = order_cells(cells, by_demand)
+    rank = order_cells(cells, all_apart)
     table[:, 0] = SLOT / 2 - width * (rank + 1)
     ids = np.take(table[:, 0], corpus.token_ids) + within
     begin = float(table[-1, 0]) - SLOT / 2

@@ -24,7 +24,7 @@ def given_line(
     vectors: Floats,
     length: int,
     causal: bool,
-    by_demand: bool,
+    all_apart: bool,
     rng: np.random.Generator,
 ) -> Line:
     """Random directions for key, query and readout; positions as in Corollary 2, repaired.
@@ -38,7 +38,8 @@ def given_line(
     The readout gives context only a share of the line. With a small share the contexts of one token
     stay together, so that few neighbours carry different labels and few units are needed; but
     gaps shrink with it. The smallest readout wins whose rounding error stays below `ROUNDING`; if
-    every context needs a place of its own (`by_demand`), the most accurate one.
+    all contexts must lie apart, not just those with different labels (`all_apart`), the most
+    accurate one.
 
     The unknown word is the mean of the vectors.
     """
@@ -66,9 +67,9 @@ def given_line(
         weight = share / size * float(np.std(own) or 1.0)
         ids = own + weight * average
         changes = changes_on_line(ids, targets.labels)
-        error = _rounding(_all_gaps(ids, targets) if by_demand else changes)
+        error = _rounding(_all_gaps(ids, targets) if all_apart else changes)
         coarse = error > ROUNDING
-        cost = error if coarse or by_demand else float(len(changes.left))
+        cost = error if coarse or all_apart else float(len(changes.left))
         if best is None or (coarse, cost) < best[:2]:
             write = np.eye(dim)[out] / direction[out]
             placed = replace(mapping, output=weight * write, direction=direction, write=write)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from rankone.construct.conditions import (
 )
 from rankone.construct.free import free_line
 from rankone.construct.given import given_line
+from rankone.construct.line import Line
 from rankone.construct.memorized import Memorized
 from rankone.construct.readout import Kind, merged_readout, paper_readout
 from rankone.construct.targets import choose_targets
@@ -72,12 +73,14 @@ def memorize(
     clock.start("construct")
     positions, causal = bool(positions), bool(causal)
     targets = choose_targets(corpus, positions=positions, causal=causal, strict=strict)
-    lay = partial(free_line) if given is None else partial(given_line, vectors=given)
+    lay: Callable[..., Line] = free_line
+    if given is not None:
+        lay = partial(given_line, vectors=given)
     for draw in range(1, DRAWS + 1):
         clock.start("construct")
         rng = np.random.default_rng([seed, draw])
         line = lay(
-            corpus, targets, length=length, causal=causal, by_demand=readout == "paper", rng=rng
+            corpus, targets, length=length, causal=causal, all_apart=readout == "paper", rng=rng
         )
         units = (
             merged_readout(line.changes)

@@ -18,10 +18,10 @@ class Memorized:
     ``wrong`` counts tokens whose label differs from the file's, ``unavoidable`` those that every
     function of the model's input gets wrong; they are equal. ``max_error`` is the largest distance
     between output and label over all tokens, ``margin`` is 1/2 minus that; ``min_gap`` the
-    smallest distance, along the readout's direction, of two context ids that it tells apart (None
-    if there is nothing to tell apart). ``parameters`` counts every number stored,
-    ``paper_parameters`` is what Corollary 1 allows: 4 (s + d) + d (2 n N + d). ``dense_error`` is
-    ``max_error`` for the ``dense_tokens`` tokens that also went through the network with its
+    smallest distance, along the readout's direction, of two context ids that it tells apart, where
+    the border between the cells of two words counts as 1 (None if there is nothing to tell apart).
+    ``parameters`` counts every number stored, ``paper_parameters`` is what Corollary 1 allows:
+    4 (s + d) + d (2 n N + d). ``dense_error`` is ``max_error`` for the ``dense_tokens`` tokens that also went through the network with its
     matrices multiplied out, ``dense_difference`` how far its outputs are from the fast path's.
     ``remarks`` says what of the paper's conditions the corpus does not meet.
     """

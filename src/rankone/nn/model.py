@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 class Model:
     """Row i of the token table is ``vocabulary[i]``; one more row, the last, is any other word.
 
-    ``reading`` tells how the corpus was read (``scheme``, ``lower``), so that other text can be
+    ``reading`` tells how the corpus was read (columns, scheme, case), so that other text can be
     read the same way.
     """
 
