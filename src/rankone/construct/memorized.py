@@ -21,8 +21,9 @@ class Memorized:
     smallest distance, along the readout's direction, of two context ids that it tells apart, where
     the border between the cells of two words counts as 1 (None if there is nothing to tell apart).
     ``parameters`` counts every number stored, ``paper_parameters`` is what Corollary 1 allows:
-    4 (s + d) + d (2 n N + d). ``dense_error`` is ``max_error`` for the ``dense_tokens`` tokens that also went through the network with its
-    matrices multiplied out, ``dense_difference`` how far its outputs are from the fast path's.
+    4 (s + d) + d (2 n N + d). ``dense_error`` is ``max_error`` for the ``dense_tokens`` tokens that
+    also went through the network with its matrices multiplied out, ``dense_difference`` how far
+    its outputs are from the fast path's.
     ``remarks`` says what of the paper's conditions the corpus does not meet.
     """
 
