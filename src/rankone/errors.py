@@ -36,5 +36,9 @@ class ModelError(RankOneError):
     """A saved model is missing, damaged or of another version."""
 
 
+class CertificateError(RankOneError):
+    """A certificate is missing, damaged or of another version."""
+
+
 class OutputError(RankOneError):
     """The place to write to cannot be used."""

@@ -1,0 +1,61 @@
+"""The statements of the paper as functions of what they are stated for.
+
+Nothing here builds a network: `rankone.construct` does, `rankone.certify` checks given ones.
+"""
+
+from rankone.theory.boltzmann import (
+    boltzmann,
+    entropy,
+    gradient,
+    log_partition,
+    second_derivative,
+    softmax,
+)
+from rankone.theory.bounds import MappingBound, corollary2, masked, theorem2
+from rankone.theory.claims import Bound, Claim
+from rankone.theory.closest import ClosestPair, closest_pair
+from rankone.theory.contextual import Contextual, contextual
+from rankone.theory.counts import ParameterCounts, parameter_counts
+from rankone.theory.hardmax import (
+    CounterExample,
+    Indistinguishable,
+    counter_example,
+    hardmax_attention,
+    indistinguishable,
+)
+from rankone.theory.lemmas import appendix_c, lemma1, lemma4, lemma5, lemma6, lemma7
+from rankone.theory.separation import Separation, separation
+
+__all__ = [
+    "Bound",
+    "Claim",
+    "ClosestPair",
+    "Contextual",
+    "CounterExample",
+    "Indistinguishable",
+    "MappingBound",
+    "ParameterCounts",
+    "Separation",
+    "appendix_c",
+    "boltzmann",
+    "closest_pair",
+    "contextual",
+    "corollary2",
+    "counter_example",
+    "entropy",
+    "gradient",
+    "hardmax_attention",
+    "indistinguishable",
+    "lemma1",
+    "lemma4",
+    "lemma5",
+    "lemma6",
+    "lemma7",
+    "log_partition",
+    "masked",
+    "parameter_counts",
+    "second_derivative",
+    "separation",
+    "softmax",
+    "theorem2",
+]

@@ -1,0 +1,128 @@
+"""What a lemma claims of given numbers, and whether its hypothesis lets it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from rankone.errors import VectorError
+
+Row = NDArray[np.float64] | Sequence[float] | Sequence[arb]
+Number = Any  # float where the lemma was given floats, arb where it was given arb
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The statement ``says``, which is claimed only where nothing is ``broken``.
+
+    All hypotheses ask that a distance exceeds a threshold: ``delta``, measured on the ``n`` numbers
+    of a vector or on several vectors, and ``threshold``. ``broken`` names the condition that does
+    not hold, with its figures. It is decided in ball arithmetic, so that rounding never lets a
+    lemma apply where it does not.
+    """
+
+    says: str
+    n: int
+    delta: Number
+    threshold: Number
+    broken: str | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the lemma applies."""
+        return self.broken is None
+
+    def to_json(self) -> dict[str, Any]:
+        figures = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"ok": self.ok} | {name: _plain(value) for name, value in figures.items()}
+
+
+@dataclass(frozen=True)
+class Bound(Claim):
+    """A claim that two outputs of the Boltzmann operator lie further apart than exp(``log_bound``).
+
+    ``log_bound`` is a natural logarithm, rounded down; it is -inf where the lemma only says that
+    the distance is positive.
+    """
+
+    log_bound: Number
+
+
+def exact(a: Iterable[float | arb]) -> list[arb]:
+    """The numbers as they are, float or arb; arb with a radius could not be told to be equal."""
+    numbers = [x if isinstance(x, arb) else arb(float(x)) for x in a]
+    if not numbers:
+        raise VectorError("a vector is empty")
+    for i, x in enumerate(numbers):
+        if not (x.is_finite() and x.is_exact()):
+            raise VectorError(
+                f"entry {i} is {show(x)}", remedy="give finite floats, or arb without a radius"
+            )
+    return numbers
+
+
+def in_kind(given: Iterable[Row], **figures: Any) -> dict[str, Any]:
+    """The figures, as floats unless one of the `given` vectors holds arb."""
+    if any(isinstance(x, arb) for row in given for x in row):
+        return figures
+    return {name: _float(name, value) for name, value in figures.items()}
+
+
+def _float(name: str, value: Any) -> Any:
+    if not isinstance(value, arb):
+        return value
+    return down(value) if name == "log_bound" else float(value)
+
+
+def down(x: arb) -> float:
+    """A float that is not above x."""
+    return math.nextafter(float(x.lower()), -math.inf)
+
+
+def up(x: arb) -> float:
+    """A float that is not below x."""
+    return -down(-x)
+
+
+def log(x: arb) -> arb:
+    """log x, and -inf where x is not positive: a bound that says nothing."""
+    return x.log() if x > 0 else arb.neg_inf()
+
+
+def show(x: arb) -> str:
+    return str(x.str(12, radius=False))
+
+
+def smallest_gap(rows: Sequence[Sequence[arb]]) -> tuple[arb, str]:
+    """The smallest distance of two different numbers of all rows, and the two in words.
+
+    Smallest by the lower end of its ball: if this one exceeds a threshold, all do.
+    """
+    values = sorted(x for row in rows for x in row)
+    gaps = [(y - x, x, y) for x, y in pairwise(values) if x != y]
+    if not gaps:
+        return arb.pos_inf(), "no two numbers"
+    gap, x, y = min(gaps, key=lambda found: found[0].lower())
+    return gap, f"{show(x)} and {show(y)}"
+
+
+def repeated(rows: Sequence[Sequence[arb]]) -> str | None:
+    """The first number that a row holds twice, in words."""
+    for i, row in enumerate(rows):
+        for x, y in pairwise(sorted(row)):
+            if x == y:
+                return f"{show(x)} occurs twice in vector {i}"
+    return None
+
+
+def _plain(value: Number) -> Any:
+    if isinstance(value, arb):
+        return str(value)
+    return None if isinstance(value, float) and math.isinf(value) else value
