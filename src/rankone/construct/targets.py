@@ -8,7 +8,7 @@ from rankone.construct.mapping import Ints
 from rankone.corpus import Conflict, Corpus
 from rankone.corpus.audit import find_conflicts
 from rankone.corpus.ceilings import best_targets
-from rankone.corpus.contexts import by_prefix, by_prefix_proportions, by_proportions, by_sequence
+from rankone.corpus.contexts import visible_contexts
 from rankone.errors import ConflictError
 
 
@@ -28,18 +28,8 @@ class ContextTargets:
 def choose_targets(
     corpus: Corpus, *, positions: bool, causal: bool, strict: bool
 ) -> ContextTargets:
-    """The majority label of every context; with `strict` any contradiction is refused.
-
-    With positions a context is the whole sentence (or, causal, its prefix) and the place in it.
-    Without them attention sees only the share of each token.
-    """
-    by_context = {
-        (True, False): by_sequence,
-        (True, True): by_prefix,
-        (False, False): by_proportions,
-        (False, True): by_prefix_proportions,
-    }[positions, causal]
-    contexts = by_context(corpus)
+    """The majority label of every context; with `strict` any contradiction is refused."""
+    contexts = visible_contexts(corpus, positions=positions, causal=causal)
     targets = best_targets(contexts, corpus.label_ids)
     conflicts = find_conflicts(corpus, contexts, targets.members)
     if strict and conflicts:

@@ -20,6 +20,20 @@ from rankone.corpus.corpus import Corpus, Ints
 from rankone.spans import spans
 
 
+def visible_contexts(corpus: Corpus, *, positions: bool, causal: bool, depth: int = 1) -> Ints:
+    """What attention can see of a token's surroundings.
+
+    With positions the whole sentence (or, causal, its prefix) and the place in it. Without them
+    only the share of each token; but in the second layer of a causal network tokens have seen
+    prefixes, and with them the order.
+    """
+    if positions:
+        return by_prefix(corpus) if causal else by_sequence(corpus)
+    if causal:
+        return by_prefix(corpus) if depth > 1 else by_prefix_proportions(corpus)
+    return by_proportions(corpus)
+
+
 def by_token(corpus: Corpus) -> Ints:
     """The token alone."""
     return _first(corpus.token_ids)

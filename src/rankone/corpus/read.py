@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from rankone.corpus import columns, jsonlines, schemes
-from rankone.corpus.builtin import builtin_corpus
+from rankone.corpus.builtin import BUILTIN
 from rankone.corpus.corpus import Choice, Corpus, Rows, Words
 from rankone.errors import CorpusError
 
@@ -47,7 +47,7 @@ def read_corpus(
     lower: bool = False,
     labelled: bool | None = True,
 ) -> Corpus:
-    """Read a labelled corpus, plain or gzipped: a path, "-" for standard input, or "builtin".
+    """Read a labelled corpus, plain or gzipped: a path, "-" for standard input, "builtin" or "toy".
 
     Columns count from 1, or from the end if negative; CoNLL-U columns also go by name ("upos",
     "xpos"), those of a TSV file with a header and the keys of JSON lines as well. Without a choice
@@ -58,12 +58,12 @@ def read_corpus(
     >>> read_corpus("builtin").n_sentences
     2000
     """
-    if os.fspath(source) == "builtin":
+    if os.fspath(source) in BUILTIN:
         if (format, token_column, label_column, lower) != ("auto", None, None, False):
             raise CorpusError(
                 "the built-in corpus is read as it is", remedy="leave the options for files out"
             )
-        return builtin_corpus()
+        return BUILTIN[os.fspath(source)]()
     if format != "auto" and format not in READERS:
         raise CorpusError(
             f"unknown format {format!r}", remedy=f"choose one of auto, {', '.join(READERS)}"
