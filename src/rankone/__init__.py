@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankone.certify import Certificate, certify_model
     from rankone.construct import Memorized, memorize, read_vectors
     from rankone.corpus import Audit, Corpus, Sentence, builtin_corpus, inspect, read_corpus
     from rankone.errors import RankOneError
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Audit": "corpus",
+    "Certificate": "certify",
     "Corpus": "corpus",
     "Memorized": "construct",
     "Model": "nn",
     "RankOneError": "errors",
     "Sentence": "corpus",
     "builtin_corpus": "corpus",
+    "certify_model": "certify",
     "inspect": "corpus",
     "load": "nn",
     "memorize": "construct",
@@ -34,12 +37,14 @@ _HOME = {
 
 __all__ = [
     "Audit",
+    "Certificate",
     "Corpus",
     "Memorized",
     "Model",
     "RankOneError",
     "Sentence",
     "builtin_corpus",
+    "certify_model",
     "inspect",
     "load",
     "memorize",

@@ -10,6 +10,8 @@ from typing import NoReturn
 
 import typer
 
+from rankone.cli.certify import certify
+from rankone.cli.explain import explain
 from rankone.cli.inspect import inspect
 from rankone.cli.memorize import memorize
 from rankone.cli.predict import predict
@@ -23,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (inspect, memorize, predict):
+for command in (inspect, memorize, certify, explain, predict):
     app.command()(command)
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from rankone.corpus import Corpus
+    from rankone.nn import Model
 
 READING, OUTPUT = "Reading the file", "Output"  # where `--help` lists an option
 
@@ -13,7 +17,7 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Labelled corpus, plain or gzipped; - is standard input, builtin the built-in corpus.",
+        help="Labelled corpus, plain or gzipped; - is standard input, builtin and toy come along.",
         show_default=False,
     ),
 ]
@@ -60,6 +64,19 @@ Quiet = Annotated[
 ModelDirectory = Annotated[
     Path, typer.Argument(metavar="DIR", help="Model directory.", show_default=False)
 ]
+
+
+def read_like(model: Model, file: str, *, labelled: bool | None, **given: Any) -> Corpus:
+    """The file, read as the model's own corpus was, but for what is given."""
+    from rankone.corpus import read_corpus
+    from rankone.corpus.builtin import BUILTIN
+
+    if file in BUILTIN:
+        return read_corpus(file)
+    known = {"token_column", "label_column", "scheme", "lower"}
+    before = {key: value for key, value in model.reading.items() if key in known}
+    chosen = {key: value for key, value in given.items() if value is not None}
+    return read_corpus(file, **{**before, **chosen, "labelled": labelled})
 
 
 def reading(

@@ -40,12 +40,13 @@ def predict(
     """
     from rankone.cli import console
     from rankone.nn import load
+    from rankone.nn.store import write_file
 
     with console.working("start", quiet=quiet or json) as progress:
         loaded = load(model)
         progress("read", 0.0)
         how = options.reading(format, token_column, label_column)
-        corpus = _read(file, loaded, how)
+        corpus = options.read_like(loaded, file, labelled=None, **how)
         progress("predict", 0.0)
         found, figures = _predict(loaded, corpus)
     if json and out is None:
@@ -64,23 +65,11 @@ def predict(
         if not quiet:
             typer.echo(text, nl=False)
     else:
-        _write(out, text)
+        write_file(out, text)
         if json:
             console.print_json({**figures, "files": [str(out)]})
     if not quiet and not json:
         typer.echo(_summary(figures), err=True)
-
-
-def _read(file: str, model: Model, given: dict[str, Any]) -> Corpus:
-    """As the model's own corpus was read, but for what is given; labels only if there are any."""
-    from rankone.corpus import read_corpus
-
-    if file == "builtin":
-        return read_corpus(file)
-    known = {"token_column", "label_column", "scheme", "lower"}
-    before = {key: value for key, value in model.reading.items() if key in known}
-    chosen = {key: value for key, value in given.items() if value is not None}
-    return read_corpus(file, **{**before, **chosen, "labelled": None})
 
 
 def _predict(model: Model, corpus: Corpus) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
@@ -126,28 +115,3 @@ def _check_rows(corpus: Corpus) -> None:
             where=f"{corpus.source}, line {line}",
             remedy="take --json, which can hold it",
         )
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all; what is no regular file (a pipe, a terminal) is written to directly."""
-    import os
-    import shutil
-    import tempfile
-
-    try:
-        target = path.resolve()
-        if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")
-            return
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
-            new = Path(scratch, "new")
-            new.write_text(text, encoding="utf-8")
-            if target.exists():
-                shutil.copymode(target, new)
-            os.replace(new, target)
-    except (OSError, RuntimeError) as error:
-        raise OutputError(
-            f"cannot write ({getattr(error, 'strerror', None) or error})",
-            where=str(path),
-            remedy="choose another path",
-        ) from None

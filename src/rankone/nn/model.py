@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankone.errors import LengthError
+from rankone.errors import LengthError, ModelError
 from rankone.nn import store
 from rankone.nn.classifier import TokenClassifier
 from rankone.nn.evaluate import Evaluator
@@ -47,6 +47,8 @@ class Model:
 
     def rows(self, words: Sequence[str]) -> Ints:
         """Rows of the token table for these words."""
+        if words == self.vocabulary:
+            return np.arange(len(words))
         unknown, index = len(self.vocabulary), self._index
         return np.fromiter((index.get(word, unknown) for word in words), np.int64, len(words))
 
@@ -65,6 +67,11 @@ class Model:
         if not len(token_ids):
             return np.empty(0, dtype=np.int64)
         head = self.network.head
+        if not head.weight.any() and not head.bias.any():
+            raise ModelError(
+                "a model without a readout: it has context ids, but no labels",
+                remedy="give a model that memorize wrote",
+            )
         weight, bias = head.weight.detach().numpy(), head.bias.detach().numpy()
 
         def read(features: Floats) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
@@ -20,12 +21,13 @@ from rankone.nn.classifier import Network, TokenClassifier
 
 FORMAT, VERSION = "rankone", 1
 ANEW = "write the directory anew"
-WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT = FILES = (
+WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
     "model.safetensors",
     "config.json",
     "vocabulary.json",
     "labels.json",
     "report.json",
+    "certificate.json",  # written by certify, gone when the directory is written anew
 )
 
 
@@ -70,6 +72,28 @@ def save(
             remedy="choose a directory that can be written to and has room",
         ) from None
     return [Path(directory, name) for name in FILES if (target / name).exists()]
+
+
+def write_file(path: str | os.PathLike[str], text: str) -> Path:
+    """Whole or not at all; what is no regular file (a pipe, a terminal) is written to directly."""
+    try:
+        target = Path(path).resolve()
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")
+            return Path(path)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
+            new = Path(scratch, "new")
+            new.write_text(text, encoding="utf-8")
+            if target.exists():
+                shutil.copymode(target, new)
+            os.replace(new, target)
+    except (OSError, RuntimeError) as error:
+        raise OutputError(
+            f"cannot write ({getattr(error, 'strerror', None) or error})",
+            where=str(path),
+            remedy="choose another path",
+        ) from None
+    return Path(path)
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
@@ -152,7 +176,8 @@ def _shape(config: Any, path: Path) -> Network:
         if name in choices:
             sound = type(value) in (str, bool) and value in choices[name]
         else:
-            sound = type(value) is int and (name != "positions") <= value < 1 << 31
+            least = 0 if name in ("positions", "hidden") else 1
+            sound = type(value) is int and least <= value < 1 << 31
         if not sound:
             raise ModelError(f"{name} cannot be {value!r}", where=str(path), remedy=ANEW)
     if given["attention"] == "rank1" and (given["heads"], given["head_size"]) != (1, 1):

@@ -1,0 +1,154 @@
+"""Attention in float64 balls: softmax averages with the error that rounding can have made."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor, nn
+
+from rankone.certify.rounding import (
+    EXP_ERROR,
+    LOWEST,
+    Balls,
+    Floats,
+    Ints,
+    U,
+    exp,
+    gamma,
+    linear,
+    up,
+)
+from rankone.kernels.ragged import by_length
+from rankone.nn import Rank1Attention, SelfAttention
+
+CELLS = 1 << 20  # scores of one table
+SAFE_SPREAD = 600.0  # scores no further apart than this: no exponential comes near 0
+VANISHED = 1e-303  # more than e^(-700 + 1/4), which `exp` may have taken as 0
+
+
+def attend(attention: nn.Module | Tensor, z: Balls, offsets: Ints, causal: bool) -> Balls:
+    """What the layer adds to columns z, for sentences ``offsets[j]:offsets[j + 1]`` of them."""
+    if isinstance(attention, Rank1Attention):
+        v1, v2, output = map(array, (attention.v1, attention.v2, attention.output))
+        key, query = linear(v1[None], z), linear(v2[None], z)
+        y = float(query.mid[0, 0])
+        if (query.mid == y).all() and abs(y) * np.ptp(key.mid) <= SAFE_SPREAD:
+            averages = by_segments(y, float(query.rad.max()), key, offsets, causal)
+        else:
+            averages = by_blocks(key, query, key, offsets, causal)
+        return linear(output[:, None], averages)
+    assert isinstance(attention, SelfAttention)
+    way = by_blocks if attention.kind == "softmax" else hardest
+    added = Balls(np.zeros_like(z.mid), np.zeros_like(z.rad))
+    for *head, output in zip(
+        *map(array, (attention.key, attention.query, attention.value, attention.output)),
+        strict=True,
+    ):
+        key, query, value = (linear(weight, z) for weight in head)
+        added = added + linear(output, way(key, query, value, offsets, causal))
+    return added
+
+
+def spread_by(tau: Floats) -> Floats:
+    """How far an average of numbers of size 1 moves if its scores are off by at most tau.
+
+    The weights e^t are then off by factors within 1 +- eta, eta = (e^tau - 1) + 16 u e^tau
+    <= 1.3 (tau + 16 u) for tau <= 1/4, and p_l (1 + eps_l) / (1 + sum_m p_m eps_m) in the place of
+    p_l moves the average by at most 2 eta / (1 - eta); whatever the weights, by no more than 2.
+    """
+    eta = 1.3 * (tau + EXP_ERROR)
+    with np.errstate(invalid="ignore"):
+        return np.where(tau <= 0.25, 2 * eta / (1 - np.minimum(eta, 0.5)), 2.0)
+
+
+def by_segments(y: float, y_rad: float, key: Balls, offsets: Ints, causal: bool) -> Balls:
+    """sum_l e^(y x_l) x_l / sum_l e^(y x_l) where all tokens ask the same query y: linear time.
+
+    With c the extreme key (its float, an exact number), dx_l = x_l - c and t_l = y dx_l, the
+    average is c + sum_l e^(t_l) dx_l / sum_l e^(t_l). In a sentence of n tokens let D be the
+    largest |dx_l| and R the largest radius of a key. Then t_l is off by at most
+    tau = |y| (R + u D) + y_rad (D + R) + u |y| D, which moves the average by `spread_by` (tau)
+    times D + R; the dx_l themselves are off by R + u D; and two sums, the products and the quotient
+    add (2 n + 4) u D.
+    """
+    x, n = key.mid[0], np.diff(offsets)
+    c = float(x.max() if y >= 0 else x.min())
+    dx = x - c
+    weight = exp(y * dx)
+    R = np.maximum.reduceat(key.rad[0], offsets[:-1])
+    D = np.maximum.reduceat(np.abs(dx), offsets[:-1])
+    tau = up(abs(y) * (R + 2 * U * D) + y_rad * (D + R))
+    rad = up(spread_by(tau) * (D + R) + R + gamma(2 * int(n.max()) + 5) * D)
+    if causal:
+        mid, weighted = np.empty_like(x), weight * dx
+        for length, starts in by_length(offsets, CELLS):
+            at = starts[:, None] + np.arange(length)
+            mid[at] = np.cumsum(weighted[at], axis=1) / np.cumsum(weight[at], axis=1)
+    else:
+        total = np.add.reduceat(weight, offsets[:-1])
+        weight *= dx
+        mid = np.repeat(np.add.reduceat(weight, offsets[:-1]) / total, n)
+    return Balls(mid[None], np.repeat(rad, n)[None]).shifted(c)
+
+
+def by_blocks(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool) -> Balls:
+    """sum_l e^(q_k . k_l) v_l / sum_l e^(q_k . k_l) by the table of all scores; keys have size s.
+
+    A number per query may be taken off its scores, so keys are taken relative to the first one of
+    the sentence, and scores to the largest one of the row (floats, so exact numbers). With K and R
+    the largest size and radius of a key, query k's scores are off by at most
+    tau = sum over s of |q| (R + gamma_(s+2) K) + rad_q (K + R), and by u |t|. Values are taken
+    relative to the middle of the sentence, D is then their largest size; the rest is as in
+    `by_segments`. Exponentials that were taken as 0 count with their number times 1e-303.
+    """
+    out = Balls(np.empty_like(value.mid), np.empty_like(value.rad))
+    for length, starts in by_length(offsets, CELLS):
+        at = starts[:, None] + np.arange(length)
+        k, q, v = (z[:, at] for z in (key, query, value))
+        keys = k.mid - k.mid[..., :1]
+        K, R = np.abs(keys).max(-1), up(k.rad + U * np.abs(keys)).max(-1)  # (s, sentences)
+        slip = np.abs(q.mid) * (R + gamma(len(K) + 2) * K)[..., None] + q.rad * (K + R)[..., None]
+        centre = (v.mid.max(-1, keepdims=True) + v.mid.min(-1, keepdims=True)) / 2
+        dv = v.mid - centre
+        D, Rv = np.abs(dv).max(-1, keepdims=True), v.rad.max(-1, keepdims=True)
+        step = max(1, CELLS // (length * len(starts)))
+        for i in range(0, length, step):  # one step, but for a sentence of thousands of tokens
+            rows = slice(i, i + step)
+            t = q.mid[..., rows].transpose(1, 2, 0) @ keys.transpose(1, 0, 2)
+            if causal:
+                t[:, np.arange(length) > np.arange(length)[rows, None]] = -np.inf
+            t -= t.max(-1, keepdims=True)
+            tau = up(slip[..., rows].sum(0) + U * np.maximum(t, LOWEST).min(-1) * -1)
+            weight = exp(t)
+            lost = VANISHED * (t < LOWEST).sum(-1)
+            average = weight @ dv.transpose(1, 2, 0) / weight.sum(-1, keepdims=True)
+            mid = average.transpose(2, 0, 1) + centre
+            rad = (spread_by(tau) + 2 * lost) * (D + Rv) + Rv + gamma(2 * length + 5) * D
+            out.mid[:, at[:, rows]] = mid
+            out.rad[:, at[:, rows]] = up(rad + U * np.abs(mid))
+    return out
+
+
+def hardest(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool) -> Balls:
+    """The value at the largest score, where one score is certainly the largest; else unknown."""
+    out = Balls(np.empty_like(value.mid), np.empty_like(value.rad))
+    for length, starts in by_length(offsets, CELLS):
+        at = starts[:, None] + np.arange(length)
+        k, q, v = (z[:, at] for z in (key, query, value))
+        t = q.mid.transpose(1, 2, 0) @ k.mid.transpose(1, 0, 2)
+        K, R = np.abs(k.mid).max(-1), k.rad.max(-1)
+        slip = np.abs(q.mid) * (R + gamma(len(K) + 1) * K)[..., None] + q.rad * (K + R)[..., None]
+        if causal:
+            t[:, np.arange(length) > np.arange(length)[:, None]] = -np.inf
+        best = t.argmax(-1)
+        top = t.max(-1)
+        np.put_along_axis(t, best[..., None], -np.inf, -1)
+        sure = np.nextafter(top - t.max(-1), 0.0) > up(2 * slip.sum(0))
+        chosen = np.broadcast_to(best, (len(v.mid), *best.shape))
+        out.mid[:, at] = np.take_along_axis(v.mid, chosen, -1)
+        out.rad[:, at] = np.where(sure, np.take_along_axis(v.rad, chosen, -1), np.inf)
+    return out
+
+
+def array(parameter: Tensor) -> Floats:
+    """A weight as float64, which holds it exactly."""
+    return np.asarray(parameter.detach().double().numpy())

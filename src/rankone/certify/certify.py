@@ -1,0 +1,151 @@
+"""Certification: what saved weights do to a corpus, proved or refuted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, log2, log10
+
+import numpy as np
+
+from rankone.certify.certificate import Certificate, Spot, hashes, spots
+from rankone.certify.claims import LabelClaim, MappingClaim, judge_labels, judge_mapping
+from rankone.certify.evidence import align, evaluate
+from rankone.certify.labels import Head, head_of
+from rankone.certify.outcome import Outcome
+from rankone.certify.referee import Referee
+from rankone.certify.rounding import Floats, Ints
+from rankone.corpus import Corpus
+from rankone.corpus.contexts import visible_contexts
+from rankone.decimals import ceiled, floored
+from rankone.nn import Evaluator, Model
+
+CAP = 200_000  # decimal digits
+FLOAT_DIGITS = 16
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The claims with the numbers as they were proved, not yet rounded for a file."""
+
+    mapping: MappingClaim
+    labels: LabelClaim
+    contexts: int
+    float_distance: float
+    float_labels: bool | None
+    decided: dict[str, int]
+    digits: int
+    seconds: dict[str, float]
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.of(self.mapping.outcome, self.labels.outcome)
+
+
+def certify_model(
+    model: Model, corpus: Corpus, *, cap: int = CAP, progress: Progress = lambda *_: None
+) -> Certificate:
+    """Prove or refute what `Certificate` says, for a model on a corpus.
+
+    Every token goes through float64 with a bound on its rounding errors first; what that leaves
+    undecided goes through Arb, with twice the digits each time, up to `cap` decimal digits. The
+    model may be anybody's: nothing is believed of it but its weights.
+
+    >>> import rankone
+    >>> corpus = rankone.builtin_corpus(50)
+    >>> rankone.certify_model(rankone.memorize(corpus).model, corpus).outcome.value
+    'certified'
+    """
+    proof = prove(model, corpus, cap=cap, progress=progress)
+    mapping, labels = proof.mapping, proof.labels
+    return Certificate(
+        outcome=proof.outcome,
+        mapping=mapping.outcome,
+        labels=labels.outcome,
+        reason=_reason(model, corpus, mapping, labels, cap),
+        r=ceiled(mapping.r),
+        delta=floored(mapping.delta),
+        closest=spots(corpus, mapping.pair),
+        contexts=proof.contexts,
+        margin=float(floored(labels.margin)) if labels.margin is not None else None,
+        worst=None if labels.worst is None else Spot.of(corpus, labels.worst),
+        tokens=corpus.n_tokens,
+        wrong=labels.wrong,
+        unavoidable=labels.unavoidable,
+        float_distance=ceiled(proof.float_distance),
+        float_labels=proof.float_labels,
+        decided=proof.decided,
+        digits=proof.digits,
+        cap=cap,
+        source=corpus.source,
+        hashes=hashes(model, corpus),
+        seconds=proof.seconds,
+    )
+
+
+def prove(model: Model, corpus: Corpus, *, cap: int, progress: Progress) -> Proof:
+    """The evidence in float64, the claims judged by it, and the float64 run beside them."""
+    clock = [time.perf_counter()]
+    rows, gold = align(model, corpus)
+    shape, head = model.network.shape, head_of(model.network.head)
+    contexts = visible_contexts(
+        corpus, positions=bool(shape.positions), causal=shape.causal, depth=shape.depth
+    )
+    ids, decoded = evaluate(model.network, rows, corpus.offsets, contexts, head, progress)
+    clock.append(time.perf_counter())
+
+    referee = Referee(model.network, rows, corpus.offsets, ceil(cap * log2(10)), progress)
+    mapping = judge_mapping(ids, referee)
+    labels = judge_labels(decoded, gold, contexts, head, referee)
+    clock.append(time.perf_counter())
+
+    progress("float64 run", 0.0)
+    run, run_labels = float_run(model, rows, corpus.offsets, head)
+    distance = np.abs(run - decoded.values.mid) * (1 + 2.0**-50) + decoded.values.rad
+    clock.append(time.perf_counter())
+
+    undecided = len(referee.undecided)
+    exact = len(referee.tokens - referee.undecided)
+    stages = dict(zip(("float", "exact", "run"), np.diff(clock).tolist(), strict=True))
+    return Proof(
+        mapping,
+        labels,
+        contexts=len(ids.tokens),
+        float_distance=float(distance.max()),
+        float_labels=None if labels.outcome is None else bool((run_labels == decoded.labels).all()),
+        decided={"float": len(rows) - exact - undecided, "exact": exact, "undecided": undecided},
+        digits=ceil(referee.bits * log10(2)) if referee.bits else FLOAT_DIGITS,
+        seconds={**stages, "total": clock[-1] - clock[0]},
+    )
+
+
+def float_run(model: Model, rows: Ints, offsets: Ints, head: Head) -> tuple[Floats, Ints]:
+    """What the head reads in the float64 run, and the labels that the run decides for."""
+
+    def read(z: Floats) -> Floats:
+        values, labels = head.run(z)
+        return np.vstack([labels, values]).T
+
+    found = np.asarray(Evaluator(model.network).run(rows, offsets, read), dtype=np.float64)
+    return found[:, 1:].T, found[:, 0].astype(np.int64)
+
+
+def _reason(
+    model: Model, corpus: Corpus, mapping: MappingClaim, labels: LabelClaim, cap: int
+) -> str | None:
+    """The witness of what does not hold, or what is missing."""
+    if labels.witness is not None:
+        token, decided = labels.witness
+        return (
+            f"{Spot.of(corpus, token)} is {corpus.label_names[corpus.label_ids[token]]} in the "
+            f"file, but the network decides for {model.labels[decided]}"
+        )
+    closest = spots(corpus, mapping.pair)
+    if mapping.outcome is Outcome.REFUTED and closest is not None:
+        return f"{closest[0]} and {closest[1]} must differ, but have one context id"
+    if Outcome.UNDECIDED in (mapping.outcome, labels.outcome):
+        return f"{cap:,} digits, the cap, are not enough: give a larger --cap"
+    return None

@@ -1,0 +1,93 @@
+"""The claims of a certificate, judged: by the evidence in float64, then by the referee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb
+
+from rankone.certify.labels import Decoded, Head, NoHead
+from rankone.certify.mapping import ContextIds, measure
+from rankone.certify.outcome import Outcome
+from rankone.certify.referee import Referee
+from rankone.certify.rounding import Ints, gamma
+from rankone.corpus.ceilings import best_targets
+
+LOOSE = 2.0**-20  # of the size of what attention adds: worse than that is computed with more digits
+
+
+@dataclass(frozen=True)
+class MappingClaim:
+    """Definition 2: none longer than r, none that must differ closer than delta."""
+
+    outcome: Outcome
+    r: float
+    delta: arb
+    pair: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class LabelClaim:
+    """As many labels wrong as must be, and the margin of all decisions.
+
+    `witness` is a token that is wrong without need, and what the network decides for.
+
+    A token whose label the cap leaves undecided counts neither as right nor as wrong. All is None
+    if the model decides for no labels.
+    """
+
+    outcome: Outcome | None = None
+    wrong: int | None = None
+    unavoidable: int | None = None
+    margin: float | None = None
+    worst: int | None = None
+    witness: tuple[int, int] | None = None
+
+
+def judge_mapping(ids: ContextIds, referee: Referee) -> MappingClaim:
+    """The distances of all contexts, in float64 and, where that is not enough, in Arb."""
+    scale = float(np.nanmax(np.abs(ids.along.mid), initial=0.0))
+    with np.errstate(invalid="ignore"):
+        ids = referee.refine(ids, np.flatnonzero(~(ids.along.rad <= LOOSE * scale)))
+    norms = np.sqrt(((np.abs(ids.q.mid) + ids.q.rad) ** 2).sum(0))
+    r = float(norms.max() * (1 + gamma(len(ids.q.mid) + 8)))
+    if referee.undecided:
+        return MappingClaim(Outcome.UNDECIDED, r, arb(0), None)
+    gaps = measure(ids)
+    same = referee.separate(ids, gaps)
+    if same is not None:
+        return MappingClaim(Outcome.REFUTED, r, arb(0), same)
+    if gaps.unsure:
+        return MappingClaim(Outcome.UNDECIDED, r, arb(0), gaps.pair)
+    return MappingClaim(Outcome.CERTIFIED, r, gaps.lower, gaps.pair)
+
+
+def judge_labels(
+    decoded: Decoded, gold: Ints, contexts: Ints, head: Head, referee: Referee
+) -> LabelClaim:
+    """The label of every token, and whether one more could have been right."""
+    if isinstance(head, NoHead):
+        return LabelClaim()
+    unsure = np.flatnonzero(~(decoded.off < 0.5))
+    referee.decode(head, decoded, unsure)
+    sure = decoded.off < 0.5
+    wrong = (decoded.labels != gold) & sure
+    targets = best_targets(contexts, gold)
+    count = len(gold)
+    excess = np.bincount(contexts, wrong, count) > np.bincount(
+        contexts, targets.labels != gold, count
+    )
+    too_many = np.flatnonzero(wrong & excess[contexts])
+    outcome = Outcome.CERTIFIED if sure.all() else Outcome.UNDECIDED
+    if len(too_many):
+        outcome = Outcome.REFUTED
+    worst = int(np.where(np.isnan(decoded.off), np.inf, decoded.off).argmax())
+    return LabelClaim(
+        outcome,
+        int(wrong.sum()),
+        targets.errors,
+        float(np.nextafter(0.5 - decoded.off[worst], -1)) if sure.all() else None,
+        worst,
+        (int(too_many[0]), int(decoded.labels[too_many[0]])) if len(too_many) else None,
+    )

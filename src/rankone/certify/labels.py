@@ -1,0 +1,157 @@
+"""From features to labels: what the head decides, and how surely."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb
+from torch import nn
+
+from rankone.certify.attention import array
+from rankone.certify.rounding import Balls, Floats, Ints, U, gamma, linear, up
+from rankone.nn.exact import Vector, dot, vector
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Per token: the label (from 0) the head decides for, and how far off the output may be.
+
+    ``off`` bounds |y - label| from above: below 1/2 the label is proved. ``values`` is what the
+    head reads (y, or the logits), one column per token.
+    """
+
+    labels: Ints
+    off: Floats
+    values: Balls
+
+
+class NumberHead:
+    """The head with row 2c p and bias -c^2 for label c = 1, 2, ...: it decides for the c nearest y.
+
+    y = p . z, and the logit of c leads that of c' by (c - c') (2y - c - c') >= 1 - 2 |y - c|. Rows
+    are 2c p only up to rounding; with dev_i the largest |row_ci - 2c p_i|, a lead is off by at most
+    2 dev . |z|, which counts as dev . |z| more distance between y and c.
+    """
+
+    def __init__(self, head: nn.Linear) -> None:
+        weight, bias = array(head.weight), array(head.bias)
+        self.weight, self.offset = weight, bias[:, None]
+        self.p, self.count = weight[0] / 2, len(bias)
+        self.dev = deviation(weight)
+        self.rows, self.bias = [vector(row) for row in head.weight], vector(head.bias)
+
+    @staticmethod
+    def fits(head: nn.Linear) -> bool:
+        """Whether a head is of this form."""
+        weight, number = array(head.weight), np.arange(1.0, len(head.bias) + 1)
+        aimed = number[:, None] * weight[0]
+        rows = np.abs(weight - aimed) <= 4 * U * np.abs(aimed)
+        return bool(rows.all() and (array(head.bias) == -(number**2)).all())
+
+    def run(self, z: Floats) -> tuple[Floats, Ints]:
+        """y and the label of the largest logit, as float64 computes them from these features.
+
+        A logit is computed from numbers whose sizes add up to at most 2L |p| . |z| + L^2, L the
+        number of labels; where that is too little to make up for the lead, the nearest label is
+        known to win, and logits need not be looked at.
+        """
+        y = np.asarray(self.p @ z)
+        labels = np.clip(np.rint(y), 1, self.count)
+        terms = 2 * self.count * (np.abs(self.p) @ np.abs(z)) + self.count**2
+        doubt = ~(np.abs(y - labels) + 4 * gamma(len(z) + 4) * terms < 0.5)
+        labels = labels.astype(np.int64) - 1
+        if doubt.any():
+            labels[doubt] = (self.weight @ z[:, doubt] + self.offset).argmax(0)
+        return y[None], labels
+
+    def decode(self, z: Balls) -> Decoded:
+        y = linear(self.p, z)
+        with np.errstate(invalid="ignore"):
+            number = np.clip(np.rint(y.mid), 1, self.count)
+            slip = self.dev @ (np.abs(z.mid) + z.rad)
+            off = up(np.abs(y.mid - number) * (1 + U) + y.rad + slip)
+        number = np.where(np.isfinite(number), number, 1)
+        return Decoded(number.astype(np.int64) - 1, off, Balls(y.mid[None], y.rad[None]))
+
+    def exact(self, z: Vector) -> tuple[int, arb, Vector]:
+        """The same in balls: label, |y - label| and the values; proved where it is below 1/2."""
+        y = dot([x / 2 for x in self.rows[0]], z)
+        label = _nearest(y, self.count)
+        off = abs(y - (label + 1))
+        lead = _lead([dot(row, z) + b for row, b in zip(self.rows, self.bias, strict=True)], label)
+        return label, off if lead > 0 else arb("nan"), [y]
+
+
+class LinearHead:
+    """Any other head: the largest logit wins, and half its lead over the next counts as margin."""
+
+    def __init__(self, head: nn.Linear) -> None:
+        self.weight, self.bias = array(head.weight), array(head.bias)
+        self.rows, self.balls = [vector(row) for row in head.weight], vector(head.bias)
+
+    def run(self, z: Floats) -> tuple[Floats, Ints]:
+        logits = self.weight @ z + self.bias[:, None]
+        return logits, logits.argmax(0)
+
+    def decode(self, z: Balls) -> Decoded:
+        logits = linear(self.weight, z).shifted(self.bias[:, None])
+        best = np.nan_to_num(logits.mid, nan=-np.inf).argmax(0)[None]
+        least = np.take_along_axis(logits.lower(), best, 0)[0]
+        rivals = logits.upper()
+        np.put_along_axis(rivals, best, -np.inf, 0)
+        with np.errstate(invalid="ignore"):
+            off = 0.5 - np.nextafter(least - rivals.max(0), -np.inf) / 2
+        return Decoded(best[0].astype(np.int64), up(np.nan_to_num(off, nan=np.inf)), logits)
+
+    def exact(self, z: Vector) -> tuple[int, arb, Vector]:
+        logits = [dot(row, z) + b for row, b in zip(self.rows, self.balls, strict=True)]
+        label = max(range(len(logits)), key=lambda c: sum(logits[c] > other for other in logits))
+        return label, arb(0.5) - _lead(logits, label) / 2, logits
+
+
+class NoHead:
+    """A head of zeros decides for no label: the model is saved for its context ids alone."""
+
+    def run(self, z: Floats) -> tuple[Floats, Ints]:
+        return z, np.zeros(z.shape[1], dtype=np.int64)
+
+    def decode(self, z: Balls) -> Decoded:
+        nothing = np.zeros(z.mid.shape[1])
+        return Decoded(nothing.astype(np.int64), nothing, z)
+
+    def exact(self, z: Vector) -> tuple[int, arb, Vector]:
+        return 0, arb(0), z
+
+
+Head = NumberHead | LinearHead | NoHead
+
+
+def head_of(head: nn.Linear) -> Head:
+    if not head.weight.any() and not head.bias.any():
+        return NoHead()
+    return NumberHead(head) if NumberHead.fits(head) else LinearHead(head)
+
+
+def deviation(weight: Floats) -> Floats:
+    """How far row c may be from c times the first row, in each coordinate."""
+    number = np.arange(1.0, len(weight) + 1)[:, None]
+    aimed = number * weight[0]
+    return np.asarray(up((np.abs(weight - aimed) * (1 + U) + U * np.abs(aimed)).max(0)))
+
+
+def _nearest(y: arb, count: int) -> int:
+    if not y.is_finite():
+        return 0
+    whole = (y + 0.5).floor().unique_fmpz()
+    nearest = int(whole) if whole is not None else round(float(y.mid()))
+    return min(max(nearest, 1), count) - 1
+
+
+def _lead(logits: Vector, label: int) -> arb:
+    """By how much the label's logit is larger than every other one."""
+    lead = arb("inf")
+    for c, logit in enumerate(logits):
+        if c != label:
+            lead = arb.min(lead, logits[label] - logit)
+    return lead

@@ -1,0 +1,121 @@
+"""rankone certify DIR FILE"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rankone.cli import options
+
+if TYPE_CHECKING:
+    from rankone.certify import Certificate, Check
+
+
+def certify(
+    model: options.ModelDirectory,
+    file: options.File,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CERTIFICATE",
+            help="Verify this certificate anew; nothing is written.",
+            show_default=False,
+        ),
+    ] = None,
+    cap: Annotated[
+        int, typer.Option(metavar="DIGITS", min=20, help="Most decimal digits to compute with.")
+    ] = 200_000,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Where to write the certificate; default DIR/certificate.json.",
+            show_default=False,
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    format: options.Format = "auto",
+    token_column: options.TokenColumn = None,
+    label_column: options.LabelColumn = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Prove, or refute, that the weights tell all contexts apart and label every token right.
+
+    Exit status 1: checked, and it does not hold (or could not be decided within the cap).
+    """
+    from rankone.cli import console
+    from rankone.nn import load
+    from rankone.nn.store import CERTIFICATE
+
+    with console.working("start", quiet=quiet or json) as progress:
+        from rankone.certify import certify_model, check_certificate, read_certificate
+
+        old = None if check is None else read_certificate(check)
+        loaded = load(model)
+        progress("read", 0.0)
+        how = options.reading(format, token_column, label_column)
+        corpus = options.read_like(loaded, file, labelled=True, **how)
+        if old is not None:
+            checked = check_certificate(old, loaded, corpus, progress=progress)
+            document = {**checked.to_json(), "certificate": str(check)}
+        else:
+            found = certify_model(loaded, corpus, cap=cap, progress=progress)
+            path = found.save(model / CERTIFICATE if out is None else out)
+            document = {**found.to_json(), "files": [str(path)]}
+    if json:
+        console.print_json(document)
+    elif not quiet and old is not None:
+        _show_check(checked)
+    elif not quiet:
+        _show(found)
+        console.print_lines("Wrote", f"  {path}")
+    if not (checked.ok and old.ok if old is not None else found.ok):
+        raise typer.Exit(1)
+
+
+def _show(found: Certificate) -> None:
+    from rankone.cli import console
+
+    decided = found.decided
+    console.print_table(
+        f"{found.source}: {found.outcome.value}",
+        [
+            ("contextual mapping", found.mapping.value),
+            ("  context ids are shorter than r", found.r),
+            (f"  {found.contexts:,} contexts apart by more than delta", found.delta),
+            *_labels(found),
+            ("distance of the float64 run from it", f"below {found.float_distance}"),
+            ("tokens decided in float64", f"{decided['float']:,}"),
+            (f"  in Arb, with up to {found.digits:,} digits", f"{decided['exact']:,}"),
+            ("  not at all", f"{decided['undecided']:,}"),
+            ("seconds", f"{found.seconds['total']:.3f}"),
+        ],
+    )
+    if found.reason is not None:
+        console.print_lines(found.reason)
+    elif found.closest is not None:
+        console.print_lines("Closest: " + " and ".join(map(str, found.closest)))
+
+
+def _labels(found: Certificate) -> list[tuple[str, str]]:
+    if found.labels is None:
+        return [("labels", "none: the model has no readout")]
+    return [
+        ("labels", found.labels.value),
+        ("  wrong", f"{found.wrong:,} ({found.unavoidable:,} unavoidable)"),
+        ("  margin", "none" if found.margin is None else f"{found.margin:.6f}"),
+        ("  float64 run", "the same labels" if found.float_labels else "OTHER LABELS"),
+    ]
+
+
+def _show_check(checked: Check) -> None:
+    from rankone.cli import console
+
+    if checked.ok:
+        console.print_lines(f"The certificate stands: {checked.outcome}.")
+    else:
+        console.print_lines("The certificate does not stand:")
+        console.print_lines(*(f"  {reason}" for reason in checked.reasons))
