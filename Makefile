@@ -9,6 +9,8 @@ READY := $(VENV)/ready
 demo: $(READY)
 	$(BIN)/rankone inspect builtin
 	$(BIN)/rankone memorize builtin --out runs/demo
+	$(BIN)/rankone certify runs/demo builtin
+	$(BIN)/rankone explain toy --out runs/explain
 
 test: $(READY) lint types
 	$(BIN)/pytest -q -m "not slow"
@@ -26,6 +28,8 @@ types: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/memorize.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/separation.py
+	$(BIN)/python benchmarks/certify.py
 
 # Installed once; again only when what is installed changes.
 $(READY): pyproject.toml constraints.txt

@@ -14,7 +14,8 @@ import resource
 import numpy as np
 
 import common
-from rankone.theory.closest import TILE, Floats, closest_pair
+from rankone.theory.closest import closest_pair
+from rankone.theory.search import TILE, Floats
 from rankone.theory.separation import separation
 
 

@@ -58,7 +58,8 @@ def test_the_three_inequalities_are_strict_and_exact(rows: Rows) -> None:
 def test_no_more_is_given_away_than_rounding_takes(rows: Rows) -> None:
     found = separation(np.array(rows))
     squares = [square(row) for row in rows]
-    slack = Fraction(len(rows[0]) + 12, 2**53)
+    # d + 8 roundings are given away, d/2 + 2 may have gone before, 5 into giving them away
+    slack = Fraction(3 * len(rows[0]) + 30, 2**54)
     assert Fraction(found.r_max) ** 2 <= max(squares) * (1 + slack) ** 2 or not max(squares)
     assert Fraction(found.r_min) ** 2 >= min(squares) * (1 - slack) ** 2
     assert squares[found.shortest] <= min(squares) * (1 + slack) ** 2

@@ -16,8 +16,8 @@ import corpora
 from rankone import Corpus
 from rankone.corpus.contexts import by_set
 from rankone.errors import VectorError
-from rankone.theory.closest import Search
 from rankone.theory.contextual import contextual, definition2_contexts
+from rankone.theory.search import Search
 
 
 @given(corpora.sentences())
@@ -60,7 +60,8 @@ def test_r_and_delta_are_strict_and_exact(problem: Problem) -> None:
         for i, j in combinations(range(len(rows)), 2)
         if problem.contexts[i] != problem.contexts[j]
     }
-    slack = Fraction(problem.ids.shape[1] + 12, 2**53)
+    # d + 8 roundings are given away, d/2 + 2 may have gone before, 5 into giving them away
+    slack = Fraction(3 * problem.ids.shape[1] + 30, 2**54)
     assert Fraction(found.r) ** 2 > max(norms)
     assert found.contexts == len(set(problem.contexts))
     if not squares:

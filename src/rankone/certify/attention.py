@@ -21,7 +21,7 @@ from rankone.kernels.ragged import by_length
 from rankone.nn import Rank1Attention, SelfAttention
 
 CELLS = 1 << 20  # scores of one table
-SAFE_SPREAD = 600.0  # scores no further apart than this: no exponential comes near 0
+SAFE_SPREAD = 60.0  # scores no further apart than this: no exponential comes near 0
 VANISHED = 1e-303  # more than e^(-700 + 1/4), which `exp` may have taken as 0
 
 

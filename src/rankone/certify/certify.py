@@ -91,15 +91,17 @@ def prove(model: Model, corpus: Corpus, *, cap: int, progress: Progress) -> Proo
     clock = [time.perf_counter()]
     rows, gold = align(model, corpus)
     shape, head = model.network.shape, head_of(model.network.head)
-    contexts = visible_contexts(
-        corpus, positions=bool(shape.positions), causal=shape.causal, depth=shape.depth
-    )
+    given = {"positions": bool(shape.positions), "causal": shape.causal}
+    contexts = visible_contexts(corpus, **given)
+    inputs = contexts
+    if shape.depth > 1:  # later layers may see more than the first one, which makes context ids
+        inputs = visible_contexts(corpus, **given, depth=shape.depth)
     ids, decoded = evaluate(model.network, rows, corpus.offsets, contexts, head, progress)
     clock.append(time.perf_counter())
 
     referee = Referee(model.network, rows, corpus.offsets, ceil(cap * log2(10)), progress)
     mapping = judge_mapping(ids, referee)
-    labels = judge_labels(decoded, gold, contexts, head, referee)
+    labels = judge_labels(decoded, gold, inputs, head, referee)
     clock.append(time.perf_counter())
 
     progress("float64 run", 0.0)

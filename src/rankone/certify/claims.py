@@ -49,7 +49,9 @@ def judge_mapping(ids: ContextIds, referee: Referee) -> MappingClaim:
     """The distances of all contexts, in float64 and, where that is not enough, in Arb."""
     scale = float(np.nanmax(np.abs(ids.along.mid), initial=0.0))
     with np.errstate(invalid="ignore"):
-        ids = referee.refine(ids, np.flatnonzero(~(ids.along.rad <= LOOSE * scale)))
+        known = (ids.along.rad <= LOOSE * scale) & np.isfinite(ids.along.mid)
+        known &= np.isfinite(ids.q.mid).all(0) & np.isfinite(ids.q.rad).all(0)
+    ids = referee.refine(ids, np.flatnonzero(~known))
     norms = np.sqrt(((np.abs(ids.q.mid) + ids.q.rad) ** 2).sum(0))
     r = float(norms.max() * (1 + gamma(len(ids.q.mid) + 8)))
     if referee.undecided:

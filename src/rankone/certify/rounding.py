@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 U = 2.0**-53
-TINY = 2.0**-1000  # more than any product that underflows can be off by, however many are added up
+TINY = 2.0**-900  # more than what underflows in any sum here, even after division by e^-60
 SLACK = 1 + 2.0**-40
 
 
@@ -111,6 +111,9 @@ def exp(t: Floats) -> Floats:
     than 8 u; 2^k is exact. The factor two on top is not needed and not missed.
     """
     clipped = np.maximum(t, LOWEST)
+    unknown = np.isnan(clipped)
+    if unknown.any():
+        clipped = np.where(unknown, 0.0, clipped)
     k = np.rint(clipped * LOG2_E)
     r = (clipped - k * LN2_HIGH) - k * LN2_LOW
     h = np.full_like(r, COEFFICIENTS[-1])
@@ -119,4 +122,5 @@ def exp(t: Floats) -> Floats:
         h += coefficient
     result: Floats = np.ldexp(h, k.astype(np.int32))
     result[t < LOWEST] = 0.0
+    result[unknown] = np.nan
     return result

@@ -125,23 +125,22 @@ def memorize_exactly(
 def zhang(ids: list[Vector], labels: list[int], direction: Vector) -> FeedForward:
     """One unit per context id (Zhang et al. 2016), in numbers of `ctx.prec` bits.
 
-    Thresholds b_i = s_(i-1) and slopes, from which w_i is the change, are midpoints of balls, so
-    exact numbers. Each slope is aimed from where the ones before really lead.
+    Thresholds b_i = s_(i-1) and weights w_i are midpoints of balls, so exact numbers; each w_i is
+    aimed from where the ones before really lead.
     """
     line = sorted(
         ((dot(direction, h).mid(), h, label) for h, label in zip(ids, labels, strict=True)),
         key=lambda item: item[0],
     )
-    bias: Vector = []
+    bends = [(line[0][0] - 1).mid(), *(s for s, _, _ in line[:-1])]
     out: list[Vector] = []
     slope = f = [arb(0)] * len(direction)
-    bend = line[0][0] - 1
-    for s, h, label in line:
-        steps = [((label - x - y) / (s - bend)).mid() for x, y in zip(h, f, strict=True)]
-        out.append([new - old for new, old in zip(steps, slope, strict=True)])
-        bias.append(-bend)
-        f = [y + step * (s - bend) for y, step in zip(f, steps, strict=True)]
-        slope, bend = steps, s
+    for (s, h, label), bend in zip(line, bends, strict=True):
+        aims = [(label - x - y) / (s - bend) for x, y in zip(h, f, strict=True)]
+        out.append([(aim - before).mid() for aim, before in zip(aims, slope, strict=True)])
+        slope = [before + w for before, w in zip(slope, out[-1], strict=True)]
+        f = [y + rise * (s - bend) for y, rise in zip(f, slope, strict=True)]
+    bias = [-bend for bend in bends]
     return FeedForward([direction], bias, out, [arb(0)] * len(direction), [arb(1)] * len(bias))
 
 

@@ -14,7 +14,8 @@ from rankone.construct.mapping import Floats
 from rankone.construct.rational import below, exact_dot, unit
 from rankone.construct.vectors import LARGEST, SMALLEST
 from rankone.errors import RankOneError, VectorError
-from rankone.theory.closest import U, as_points
+from rankone.theory.closest import as_points
+from rankone.theory.search import U
 
 Method = Literal["auto", "sample", "best", "plane"]
 

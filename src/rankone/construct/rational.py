@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankone.construct.mapping import Floats
-from rankone.theory.closest import U
+from rankone.theory.search import U
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from rankone.construct.rational import Logits, below, exact_dot, unit
 from rankone.errors import PrecisionError, RankOneError, VectorError
 from rankone.theory import bounds
 from rankone.theory.claims import down, up
-from rankone.theory.closest import U
+from rankone.theory.search import U
 from rankone.theory.separation import Separation, separation
 
 Grade = Literal["paper", "tight"]

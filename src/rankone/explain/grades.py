@@ -175,6 +175,7 @@ def _promise(corpus: Corpus, where: Setting, grade: Grade, query: Query, seed: i
                 dim=dim,
                 sentences=corpus.n_sentences,
                 vocabulary=size,
+                masked=where.masked,
             )
         digits, log10_bound = float(bound.digits), bound.log10_delta
     else:

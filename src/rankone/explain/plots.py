@@ -83,7 +83,7 @@ def plot_boltzmann() -> Figure:
     left.axvline(apart, color=ORANGE, lw=1.2)
     left.text(apart - 0.15, 1.3, "2 log n + 3 apart\n(Lemmas 1 and 7)", color=ORANGE, ha="right")
     left.text(falls - 0.1, 2.35, "decreasing\n(Lemma 4)", ha="right", va="top", color=BLUE)
-    left.text(bends - 0.6, 2.35, "and concave\n(Lemma 5)", ha="right", va="top", color=BLUE)
+    left.text(low + 0.15, 2.35, "and concave\n(Lemma 5)", ha="left", va="top", color=BLUE)
     left.set(xlim=(low, high), ylim=(-0.5, 2.4), xlabel="x", ylabel="value")
     left.set_title("The Boltzmann operator of two numbers", fontsize=11)
     left.legend(loc="lower right", frameon=False)
@@ -101,7 +101,7 @@ def plot_boltzmann() -> Figure:
         right.plot([-10, edge, edge], [edge, edge, -10], color=ORANGE, lw=1.2)
         right.text(edge - 0.15, -9.8, name, color=ORANGE, ha="right", va="bottom", rotation=90)
     right.set(xlabel="x", ylabel="y", aspect="equal")
-    right.set_title("boltz(0, x, y): decreasing in both below the lines", fontsize=11)
+    right.set_title("boltz(0, x, y): the lemmas hold towards the corner", fontsize=11)
     figure.colorbar(shades, ax=right, shrink=0.85)
     return figure
 

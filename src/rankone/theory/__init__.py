@@ -14,7 +14,7 @@ from rankone.theory.boltzmann import (
 from rankone.theory.bounds import MappingBound, corollary2, masked, theorem2
 from rankone.theory.claims import Bound, Claim
 from rankone.theory.closest import ClosestPair, closest_pair
-from rankone.theory.contextual import Contextual, contextual
+from rankone.theory.contextual import Contextual, contextual, definition2_contexts
 from rankone.theory.counts import ParameterCounts, parameter_counts
 from rankone.theory.hardmax import (
     CounterExample,
@@ -42,6 +42,7 @@ __all__ = [
     "contextual",
     "corollary2",
     "counter_example",
+    "definition2_contexts",
     "entropy",
     "gradient",
     "hardmax_attention",

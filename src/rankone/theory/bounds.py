@@ -76,6 +76,7 @@ def corollary2(
     dim: int,
     sentences: int,
     vocabulary: int | None = None,
+    masked: bool = False,
 ) -> MappingBound:
     """Theorem 2 for X + E with E_{:,k} = k (2 r_max + epsilon)/sqrt(d) (1, ..., 1)   (eq. 48).
 
@@ -83,7 +84,7 @@ def corollary2(
     epsilon)-separated: |E_k| is k steps of 2 r_max + epsilon. (Eq. 48 has steps of 2 r_max in every
     coordinate, which are too long for the norms it claims and, for d <= 3, too short to keep
     tokens at different positions apart.) ``vocabulary``, the number of different tokens of X + E,
-    is at most nN.
+    is at most nN. `masked`: as in the function of that name, for sentences of different lengths.
     """
     _require(0 < epsilon <= 2 * r_max, f"epsilon = {epsilon} is not in (0, 2 r_max]")
     _require(n >= 1 and sentences >= 1, f"n = {n} and sentences = {sentences} must be positive")
@@ -91,7 +92,7 @@ def corollary2(
         step = 2 * arb(r_max) + arb(epsilon)
         low, high = down(arb(r_max) + arb(epsilon)), up(arb(r_max) + int(n) * step)
     size = n * sentences if vocabulary is None else vocabulary
-    return theorem2(low, high, epsilon, vocabulary=size, n=n, dim=dim)
+    return _mapping(low, high, epsilon, size, n, dim, masked=masked)
 
 
 def _mapping(

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone.errors import VectorError
-from rankone.theory.closest import Ints, as_points, closest_pair
+from rankone.theory.closest import as_points, closest_pair
+from rankone.theory.search import Ints
 from rankone.theory.separation import norms
 
 
