@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rankone import Corpus
 from rankone.construct.exact import ExactMemorized
-from rankone.nn.exact import Vector
+from rankone.nn.exact_layers import Vector
 
 WORDS = "abcd"
 

@@ -31,7 +31,7 @@ def attend(attention: nn.Module | Tensor, z: Balls, offsets: Ints, causal: bool)
         v1, v2, output = map(array, (attention.v1, attention.v2, attention.output))
         key, query = linear(v1[None], z), linear(v2[None], z)
         y = float(query.mid[0, 0])
-        if (query.mid == y).all() and abs(y) * np.ptp(key.mid) <= SAFE_SPREAD:
+        if (query.mid == y).all():
             averages = by_segments(y, float(query.rad.max()), key, offsets, causal)
         else:
             averages = by_blocks(key, query, key, offsets, causal)
@@ -68,8 +68,12 @@ def by_segments(y: float, y_rad: float, key: Balls, offsets: Ints, causal: bool)
     largest |dx_l| and R the largest radius of a key. Then t_l is off by at most
     tau = |y| (R + u D) + y_rad (D + R) + u |y| D, which moves the average by `spread_by` (tau)
     times D + R; the dx_l themselves are off by R + u D; and two sums, the products and the quotient
-    add (2 n + 4) u D.
+    add (2 n + 4) u D. Where scores lie far apart, a sum of weights may be so small that products
+    underflow beside it; such sentences go `by_blocks`.
     """
+    if not abs(y) * np.ptp(key.mid) <= SAFE_SPREAD:
+        query = Balls(np.full_like(key.mid, y), np.full_like(key.mid, y_rad))
+        return by_blocks(key, query, key, offsets, causal)
     x, n = key.mid[0], np.diff(offsets)
     c = float(x.max() if y >= 0 else x.min())
     dx = x - c
@@ -114,10 +118,13 @@ def by_blocks(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: boo
         for i in range(0, length, step):  # one step, but for a sentence of thousands of tokens
             rows = slice(i, i + step)
             t = q.mid[..., rows].transpose(1, 2, 0) @ keys.transpose(1, 0, 2)
+            known = np.isfinite(t).all(-1)
             if causal:
                 t[:, np.arange(length) > np.arange(length)[rows, None]] = -np.inf
-            t -= t.max(-1, keepdims=True)
+            with np.errstate(invalid="ignore"):
+                t -= t.max(-1, keepdims=True)
             tau = up(slip[..., rows].sum(0) + U * np.maximum(t, LOWEST).min(-1) * -1)
+            tau[~known] = np.inf
             weight = exp(t)
             lost = VANISHED * (t < LOWEST).sum(-1)
             average = weight @ dv.transpose(1, 2, 0) / weight.sum(-1, keepdims=True)
@@ -137,12 +144,14 @@ def hardest(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool)
         t = q.mid.transpose(1, 2, 0) @ k.mid.transpose(1, 0, 2)
         K, R = np.abs(k.mid).max(-1), k.rad.max(-1)
         slip = np.abs(q.mid) * (R + gamma(len(K) + 1) * K)[..., None] + q.rad * (K + R)[..., None]
+        known = np.isfinite(t).all(-1)
         if causal:
             t[:, np.arange(length) > np.arange(length)[:, None]] = -np.inf
         best = t.argmax(-1)
         top = t.max(-1)
         np.put_along_axis(t, best[..., None], -np.inf, -1)
-        sure = np.nextafter(top - t.max(-1), 0.0) > up(2 * slip.sum(0))
+        with np.errstate(invalid="ignore"):
+            sure = known & (np.nextafter(top - t.max(-1), 0.0) > up(2 * slip.sum(0)))
         chosen = np.broadcast_to(best, (len(v.mid), *best.shape))
         out.mid[:, at] = np.take_along_axis(v.mid, chosen, -1)
         out.rad[:, at] = np.where(sure, np.take_along_axis(v.rad, chosen, -1), np.inf)

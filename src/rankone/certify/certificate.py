@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -120,11 +121,16 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
         closest, worst = given["closest"], given["worst"]
         given["closest"] = None if closest is None else tuple(Spot(**spot) for spot in closest)
         given["worst"] = None if worst is None else Spot(**worst)
+        for name in ("r", "delta", "float_distance"):
+            if not isinstance(given[name], str) or Decimal(given[name]).is_nan():
+                raise ValueError(f"{name} {given[name]!r}")
+        if not isinstance(given["margin"], float | None):
+            raise ValueError(f"margin {given['margin']!r}")
         for name, keys in (("hashes", set(HASHED)), ("decided", {"float", "exact", "undecided"})):
             if set(given[name]) != keys:
                 raise KeyError(name)
         return Certificate(**given)
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise CertificateError(
             f"incomplete or altered ({error})", where=where, remedy="certify again"
         ) from None

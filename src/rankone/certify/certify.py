@@ -7,19 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log2, log10
 
-import numpy as np
-
 from rankone.certify.certificate import Certificate, Spot, hashes, spots
 from rankone.certify.claims import LabelClaim, MappingClaim, judge_labels, judge_mapping
 from rankone.certify.evidence import align, evaluate
-from rankone.certify.labels import Head, head_of
+from rankone.certify.labels import head_of
 from rankone.certify.outcome import Outcome
 from rankone.certify.referee import Referee
-from rankone.certify.rounding import Floats, Ints
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
 from rankone.decimals import ceiled, floored
-from rankone.nn import Evaluator, Model
+from rankone.nn import Model
 
 CAP = 200_000  # decimal digits
 FLOAT_DIGITS = 16
@@ -87,7 +84,7 @@ def certify_model(
 
 
 def prove(model: Model, corpus: Corpus, *, cap: int, progress: Progress) -> Proof:
-    """The evidence in float64, the claims judged by it, and the float64 run beside them."""
+    """The evidence in float64, and the claims judged by it."""
     clock = [time.perf_counter()]
     rows, gold = align(model, corpus)
     shape, head = model.network.shape, head_of(model.network.head)
@@ -96,58 +93,48 @@ def prove(model: Model, corpus: Corpus, *, cap: int, progress: Progress) -> Proo
     inputs = contexts
     if shape.depth > 1:  # later layers may see more than the first one, which makes context ids
         inputs = visible_contexts(corpus, **given, depth=shape.depth)
-    ids, decoded = evaluate(model.network, rows, corpus.offsets, contexts, head, progress)
+    ids, readings = evaluate(model.network, rows, corpus.offsets, contexts, head, progress)
     clock.append(time.perf_counter())
 
     referee = Referee(model.network, rows, corpus.offsets, ceil(cap * log2(10)), progress)
     mapping = judge_mapping(ids, referee)
-    labels = judge_labels(decoded, gold, inputs, head, referee)
+    labels = judge_labels(readings, gold, inputs, head, referee)
     clock.append(time.perf_counter())
 
-    progress("float64 run", 0.0)
-    run, run_labels = float_run(model, rows, corpus.offsets, head)
-    distance = np.abs(run - decoded.values.mid) * (1 + 2.0**-50) + decoded.values.rad
-    clock.append(time.perf_counter())
-
+    same = bool((readings.run_labels == readings.labels).all())
     undecided = len(referee.undecided)
     exact = len(referee.tokens - referee.undecided)
-    stages = dict(zip(("float", "exact", "run"), np.diff(clock).tolist(), strict=True))
     return Proof(
         mapping,
         labels,
         contexts=len(ids.tokens),
-        float_distance=float(distance.max()),
-        float_labels=None if labels.outcome is None else bool((run_labels == decoded.labels).all()),
+        float_distance=readings.distance,
+        float_labels=None if labels.outcome is None else same,
         decided={"float": len(rows) - exact - undecided, "exact": exact, "undecided": undecided},
         digits=ceil(referee.bits * log10(2)) if referee.bits else FLOAT_DIGITS,
-        seconds={**stages, "total": clock[-1] - clock[0]},
+        seconds={
+            "float": clock[1] - clock[0],
+            "exact": clock[2] - clock[1],
+            "total": clock[2] - clock[0],
+        },
     )
-
-
-def float_run(model: Model, rows: Ints, offsets: Ints, head: Head) -> tuple[Floats, Ints]:
-    """What the head reads in the float64 run, and the labels that the run decides for."""
-
-    def read(z: Floats) -> Floats:
-        values, labels = head.run(z)
-        return np.vstack([labels, values]).T
-
-    found = np.asarray(Evaluator(model.network).run(rows, offsets, read), dtype=np.float64)
-    return found[:, 1:].T, found[:, 0].astype(np.int64)
 
 
 def _reason(
     model: Model, corpus: Corpus, mapping: MappingClaim, labels: LabelClaim, cap: int
 ) -> str | None:
-    """The witness of what does not hold, or what is missing."""
-    if labels.witness is not None:
-        token, decided = labels.witness
-        return (
-            f"{Spot.of(corpus, token)} is {corpus.label_names[corpus.label_ids[token]]} in the "
-            f"file, but the network decides for {model.labels[decided]}"
-        )
+    """The witnesses of what does not hold, or what is missing."""
+    found = []
     closest = spots(corpus, mapping.pair)
     if mapping.outcome is Outcome.REFUTED and closest is not None:
-        return f"{closest[0]} and {closest[1]} must differ, but have one context id"
-    if Outcome.UNDECIDED in (mapping.outcome, labels.outcome):
-        return f"{cap:,} digits, the cap, are not enough: give a larger --cap"
-    return None
+        found.append(f"{closest[0]} and {closest[1]} must differ, but have one context id")
+    if labels.witness is not None:
+        token, decided = labels.witness
+        given = corpus.label_names[corpus.label_ids[token]]
+        found.append(
+            f"{Spot.of(corpus, token)} is labelled {given}, but the network decides for "
+            f"{model.labels[decided]}"
+        )
+    if not found and Outcome.UNDECIDED in (mapping.outcome, labels.outcome):
+        found.append(f"{cap:,} digits, the cap, are not enough: give a larger --cap")
+    return "; ".join(found) or None

@@ -71,20 +71,24 @@ def _unproved(old: Certificate, proof: Proof, corpus: Corpus) -> list[str]:
         for name, value in exact.items()
         if getattr(old, name) != value
     ]
-    at_least = {"r": mapping.r, "float_distance": proof.float_distance}
-    at_most = {"delta": mapping.delta, "margin": labels.margin}
-    for name, value in {**at_least, **at_most}.items():
+    above = {"r": mapping.r, "float_distance": proof.float_distance}
+    below = {"delta": mapping.delta, "margin": labels.margin}
+    for name, bound in {**above, **below}.items():
         claimed = getattr(old, name)
-        if claimed is None or value is None:
-            holds = claimed is None and value is None
-        else:
-            above = arb(claimed) - arb(value)
-            holds = bool(above >= 0 if name in at_least else above <= 0)
-            holds = holds or str(claimed) in (str(value), "inf")
-        if not holds:
-            bound = value if not isinstance(value, arb) else value.str(6)
-            reasons.append(f"it says {name} {claimed}, proved is no better than {bound}")
+        if claimed is None and bound is None:
+            continue
+        if claimed is None or bound is None or not _implied(claimed, bound, name in below):
+            shown = bound.str(6) if isinstance(bound, arb) else bound
+            reasons.append(f"it says {name} {claimed}, proved is no better than {shown}")
     return reasons
+
+
+def _implied(claimed: str | float, bound: arb | float, lower: bool) -> bool:
+    """Whether a bound from below (or above) that was proved implies the one that is claimed."""
+    said, proved = arb(claimed), arb(bound)
+    if not said.is_finite() and not proved.is_finite():
+        return True
+    return bool(said <= proved if lower else said >= proved)
 
 
 def _shown(value: object) -> str:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from rankone.certify.labels import Decoded, Head, NoHead
+from rankone.certify.evidence import Readings
+from rankone.certify.labels import Head, NoHead
 from rankone.certify.mapping import ContextIds, measure
 from rankone.certify.outcome import Outcome
 from rankone.certify.referee import Referee
-from rankone.certify.rounding import Ints, gamma
+from rankone.certify.rounding import Ints
 from rankone.corpus.ceilings import best_targets
 
 LOOSE = 2.0**-20  # of the size of what attention adds: worse than that is computed with more digits
@@ -40,7 +41,7 @@ class LabelClaim:
     outcome: Outcome | None = None
     wrong: int | None = None
     unavoidable: int | None = None
-    margin: float | None = None
+    margin: arb | None = None
     worst: int | None = None
     witness: tuple[int, int] | None = None
 
@@ -50,10 +51,9 @@ def judge_mapping(ids: ContextIds, referee: Referee) -> MappingClaim:
     scale = float(np.nanmax(np.abs(ids.along.mid), initial=0.0))
     with np.errstate(invalid="ignore"):
         known = (ids.along.rad <= LOOSE * scale) & np.isfinite(ids.along.mid)
-        known &= np.isfinite(ids.q.mid).all(0) & np.isfinite(ids.q.rad).all(0)
+        known &= np.isfinite(ids.shade) & np.isfinite(ids.size)
     ids = referee.refine(ids, np.flatnonzero(~known))
-    norms = np.sqrt(((np.abs(ids.q.mid) + ids.q.rad) ** 2).sum(0))
-    r = float(norms.max() * (1 + gamma(len(ids.q.mid) + 8)))
+    r = float(ids.size.max())
     if referee.undecided:
         return MappingClaim(Outcome.UNDECIDED, r, arb(0), None)
     gaps = measure(ids)
@@ -66,30 +66,27 @@ def judge_mapping(ids: ContextIds, referee: Referee) -> MappingClaim:
 
 
 def judge_labels(
-    decoded: Decoded, gold: Ints, contexts: Ints, head: Head, referee: Referee
+    readings: Readings, gold: Ints, contexts: Ints, head: Head, referee: Referee
 ) -> LabelClaim:
     """The label of every token, and whether one more could have been right."""
     if isinstance(head, NoHead):
         return LabelClaim()
-    unsure = np.flatnonzero(~(decoded.off < 0.5))
-    referee.decode(head, decoded, unsure)
-    sure = decoded.off < 0.5
-    wrong = (decoded.labels != gold) & sure
+    margin = referee.decode(head, readings)
+    sure = readings.off < 0.5
+    wrong = (readings.labels != gold) & sure
     targets = best_targets(contexts, gold)
-    count = len(gold)
-    excess = np.bincount(contexts, wrong, count) > np.bincount(
-        contexts, targets.labels != gold, count
-    )
-    too_many = np.flatnonzero(wrong & excess[contexts])
+    errors = np.bincount(contexts, wrong, len(gold))
+    least = np.bincount(contexts, targets.labels != gold, len(gold))
+    too_many = np.flatnonzero(wrong & (errors > least)[contexts])
     outcome = Outcome.CERTIFIED if sure.all() else Outcome.UNDECIDED
     if len(too_many):
         outcome = Outcome.REFUTED
-    worst = int(np.where(np.isnan(decoded.off), np.inf, decoded.off).argmax())
+    worst = int(np.where(np.isnan(readings.off), np.inf, readings.off).argmax())
     return LabelClaim(
         outcome,
         int(wrong.sum()),
         targets.errors,
-        float(np.nextafter(0.5 - decoded.off[worst], -1)) if sure.all() else None,
+        margin.min((0.5 - arb(float(readings.off[worst]))).lower()) if sure.all() else None,
         worst,
-        (int(too_many[0]), int(decoded.labels[too_many[0]])) if len(too_many) else None,
+        (int(too_many[0]), int(readings.labels[too_many[0]])) if len(too_many) else None,
     )

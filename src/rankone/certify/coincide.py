@@ -4,64 +4,69 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+
+from torch import Tensor, nn
 
 from rankone.certify.attention import array
 from rankone.certify.rounding import Floats
 from rankone.nn import Rank1Attention, SelfAttention, TokenClassifier
 
-Sum = dict[Fraction, Fraction]  # exponent -> coefficient: a sum of c e^q
 Vector = list[Fraction]
 Place = tuple[Sequence[int], int]  # a sentence, as rows of the table, and a position in it
+Sum = dict[Fraction, Fraction]  # exponent -> coefficient: a sum of c e^q with different q
+
+
+@dataclass(frozen=True)
+class Average:
+    """N / D, what a head gives a token: vectors N and numbers D that are sums of c e^q."""
+
+    N: list[Sum]
+    D: Sum
 
 
 def coincide(network: TokenClassifier, one: Place, other: Place) -> bool | None:
     """Whether the first attention layer sends two tokens to the same context id.
 
-    A token's context id is x + W^O N / D with D = sum_l e^(q . k_l), N = sum_l v_l e^(q . k_l),
-    and all of x, W^O, q, k_l, v_l are rational, since weights are floats. Two context ids agree if
+    With one head of softmax the context id of a token is x + W^O N / D, D = sum_l e^(q . k_l) and
+    N = sum_l v_l e^(q . k_l), where all of x, W^O, q, k_l, v_l are rational, since weights are
+    floats. Two context ids agree if
 
         (x - x') D D' + W^O (N D' - N' D) = 0
 
-    in every coordinate, which is a sum of c_j e^(q_j) with rational c_j and different rational q_j.
-    By the theorem of Lindemann and Weierstrass it is 0 only if every c_j is. None if there are
-    several heads (the sums would have to be multiplied over all of them) or hardmax.
+    in every coordinate: a sum of c_j e^(q_j) with rational c_j and different rational q_j. By the
+    theorem of Lindemann and Weierstrass it is 0 only if every c_j is.
+
+    With hardmax there is no e, and everything is rational however many heads there are. With
+    several heads of softmax context ids agree if x and all averages do; if not, None: the sums
+    would have to be multiplied over all heads.
     """
     attention = network.blocks[0].attention
-    if isinstance(attention, SelfAttention):
-        if len(attention.key) > 1 or attention.kind != "softmax":
-            return None
-        key, query, value = (
-            _rows(array(w)[0]) for w in (attention.key, attention.query, attention.value)
-        )
-        output = _rows(array(attention.output)[0])
-    else:
-        assert isinstance(attention, Rank1Attention)
-        key = value = _rows(array(attention.v1)[None])
-        query, output = _rows(array(attention.v2)[None]), _rows(array(attention.output)[:, None])
-    terms = []
-    for ids, k in (one, other):
-        xs = [_embed(network, token, place) for place, token in enumerate(ids)]
-        asked = [_dot(row, xs[k]) for row in query]
-        total: Sum = defaultdict(Fraction)
-        weighted: list[Sum] = [defaultdict(Fraction) for _ in value]
-        for x in xs[: k + 1] if network.shape.causal else xs:
-            score = _dot(asked, [_dot(row, x) for row in key])
-            total[score] += 1
-            for part, row in zip(weighted, value, strict=True):
-                part[score] += _dot(row, x)
-        terms.append((xs[k], total, weighted))
-    (x, D, N), (x_, D_, N_) = terms
-    for i, row in enumerate(output):
-        difference: Sum = defaultdict(Fraction)
-        _add(difference, x[i] - x_[i], D, D_)
-        for w, part, part_ in zip(row, N, N_, strict=True):
-            _add(difference, w, part, D_)
-            _add(difference, -w, part_, D)
-        if any(difference.values()):
-            return False
-    return True
+    heads = _heads(attention)
+    hard = isinstance(attention, SelfAttention) and attention.kind == "hardmax"
+    (x, seen), (x_, seen_) = (_averages(network, heads, place, hard) for place in (one, other))
+    if hard:
+        return _rational(x, heads, seen) == _rational(x_, heads, seen_)
+    pairs = list(zip(heads, seen, seen_, strict=True))
+    if len(heads) == 1:
+        ((_, _, _, output), a, b) = pairs[0]
+        return all(
+            _vanishes(x[i] - x_[i], row, a, b) for i, row in enumerate(output)
+        )  # fmt: skip
+    each = (_vanishes(Fraction(0), unit, a, b) for h, a, b in pairs for unit in _units(len(h[2])))
+    return True if x == x_ and all(each) else None
+
+
+def _vanishes(gap: Fraction, row: Vector, a: Average, b: Average) -> bool:
+    """Whether gap D D' + row (N D' - N' D) = 0."""
+    total: Sum = defaultdict(Fraction)
+    _add(total, gap, a.D, b.D)
+    for w, n, n_ in zip(row, a.N, b.N, strict=True):
+        _add(total, w, n, b.D)
+        _add(total, -w, n_, a.D)
+    return not any(total.values())
 
 
 def _add(total: Sum, factor: Fraction, a: Sum, b: Sum) -> None:
@@ -70,11 +75,60 @@ def _add(total: Sum, factor: Fraction, a: Sum, b: Sum) -> None:
             total[p + q] += factor * c * e
 
 
+Head = tuple[list[Vector], list[Vector], list[Vector], list[Vector]]  # W^K, W^Q, W^V, W^O
+
+
+def _heads(attention: nn.Module | Tensor) -> list[Head]:
+    if isinstance(attention, Rank1Attention):
+        v1, v2 = (_rows(array(v)[None]) for v in (attention.v1, attention.v2))
+        return [(v1, v2, v1, _rows(array(attention.output)[:, None]))]
+    assert isinstance(attention, SelfAttention)
+    weights = attention.key, attention.query, attention.value, attention.output
+    key, query, value, output = ([_rows(head) for head in array(w)] for w in weights)
+    return list(zip(key, query, value, output, strict=True))
+
+
+def _averages(
+    network: TokenClassifier, heads: list[Head], place: Place, hard: bool
+) -> tuple[Vector, list[Average]]:
+    """x of the token, and what every head averages for it; hardmax: with the scores left out."""
+    ids, k = place
+    xs = [_embed(network, token, position) for position, token in enumerate(ids)]
+    visible = xs[: k + 1] if network.shape.causal else xs
+    found = []
+    for key, query, value, _ in heads:
+        asked = [_dot(row, xs[k]) for row in query]
+        scores = [_dot(asked, [_dot(row, x) for row in key]) for x in visible]
+        top = max(scores)
+        average = Average([defaultdict(Fraction) for _ in value], defaultdict(Fraction))
+        for x, score in zip(visible, scores, strict=True):
+            if hard and score < top:
+                continue
+            exponent = Fraction(0) if hard else score
+            average.D[exponent] += 1
+            for part, row in zip(average.N, value, strict=True):
+                part[exponent] += _dot(row, x)
+        found.append(average)
+    return xs[k], found
+
+
+def _rational(x: Vector, heads: list[Head], seen: list[Average]) -> Vector:
+    """The context id under hardmax."""
+    for (*_, output), average in zip(heads, seen, strict=True):
+        mean = [part[Fraction(0)] / average.D[Fraction(0)] for part in average.N]
+        x = [a + _dot(row, mean) for a, row in zip(x, output, strict=True)]
+    return x
+
+
 def _embed(network: TokenClassifier, token: int, place: int) -> Vector:
     x = _vector(array(network.table[token]))
     if network.positions is None:
         return x
     return [a + b for a, b in zip(x, _vector(array(network.positions[place])), strict=True)]
+
+
+def _units(size: int) -> list[Vector]:
+    return [[Fraction(int(i == j)) for j in range(size)] for i in range(size)]
 
 
 def _vector(values: Floats) -> Vector:

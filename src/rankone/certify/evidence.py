@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf, isnan
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankone.certify.floats import FloatBalls
 from rankone.certify.labels import Decoded, Head
-from rankone.certify.mapping import ContextIds
+from rankone.certify.mapping import ContextIds, outline
 from rankone.certify.rounding import Balls, Floats, Ints, linear
 from rankone.corpus import Corpus
 from rankone.errors import CorpusError
-from rankone.nn import Model, TokenClassifier
+from rankone.nn import Evaluator, Model, TokenClassifier
 from rankone.nn.model import check_lengths
 
 
@@ -52,6 +55,38 @@ def _known(
     )
 
 
+@dataclass
+class Readings:
+    """What the head makes of every token, in balls and in the float64 run.
+
+    ``labels`` and ``off`` are those of `Decoded`, ``run_labels`` what the float64 run decides for.
+    ``distance`` bounds how far the run's values are from the exact ones, but for the tokens that
+    balls leave undecided: what the run has for those is in ``run_values``.
+    """
+
+    labels: NDArray[np.int32]
+    off: Floats
+    run_labels: NDArray[np.int32]
+    distance: float = 0.0
+    run_values: dict[int, Floats] = field(default_factory=dict)
+
+    @classmethod
+    def room(cls, tokens: int) -> Readings:
+        return cls(np.empty(tokens, np.int32), np.empty(tokens), np.empty(tokens, np.int32))
+
+    def add(self, first: int, exact: Decoded, values: Floats, labels: Ints) -> None:
+        """Tokens from `first` on."""
+        part = slice(first, first + len(labels))
+        self.labels[part], self.off[part], self.run_labels[part] = exact.labels, exact.off, labels
+        decided = exact.off < 0.5
+        with np.errstate(invalid="ignore"):
+            distance = np.abs(values - exact.values.mid) * (1 + 2.0**-50) + exact.values.rad
+        largest = float(distance[:, decided].max(initial=0.0))
+        self.distance = max(self.distance, inf if isnan(largest) else largest)
+        for i in np.flatnonzero(~decided).tolist():
+            self.run_values[first + i] = values[:, i]
+
+
 def evaluate(
     network: TokenClassifier,
     rows: Ints,
@@ -59,40 +94,57 @@ def evaluate(
     contexts: Ints,
     head: Head,
     progress: Callable[[str, float], None],
-) -> tuple[ContextIds, Decoded]:
-    """The context id of every context, and what the head makes of every token."""
+) -> tuple[ContextIds, Readings]:
+    """The context id of every context, and what the head makes of every token.
+
+    Balls and the float64 run go side by side through the same chunks of the corpus, so that only
+    figures have to be kept.
+    """
+    balls, tokens = FloatBalls(network), np.flatnonzero(contexts == np.arange(len(contexts)))
+    along = Balls(np.empty(len(tokens)), np.empty(len(tokens)))
+    shade, (reach, size) = np.empty(len(tokens)), np.empty((2, len(tokens)), np.float32)
+    readings = Readings.room(len(rows))
     direction: Floats | None = None
-    moved, q, decoded, tokens = [], [], [], []
-    for chunk in FloatBalls(network).run(rows, offsets):
+    done = 0
+    both = balls.run(rows, offsets), Evaluator(network).features(rows, offsets)
+    for chunk, z in zip(*both, strict=True):
         progress("float", chunk.first / len(rows))
         if direction is None:
             direction = main_direction(chunk.moved.mid)
-        every = np.arange(chunk.first, chunk.last)
-        own = np.flatnonzero(contexts[chunk.first : chunk.last] == every)
-        tokens.append(every[own])
-        moved.append(linear(direction, chunk.moved[:, own]))
-        q.append(chunk.q[:, own])
-        decoded.append(head.decode(chunk.features))
+        own = tokens[done : np.searchsorted(tokens, chunk.last)] - chunk.first
+        part = slice(done, done + len(own))
+        along[part] = linear(direction, chunk.moved[:, own])
+        shade[part], reach[part], size[part] = outline(chunk.q[:, own])
+        readings.add(chunk.first, head.decode(chunk.features), *head.run(z))
+        done += len(own)
     assert direction is not None
-    at = np.concatenate(tokens)
-    ids = ContextIds(at, _places(network, rows, offsets)[at], join(moved), join(q), direction)
-    labels, off = (
-        np.concatenate([getattr(d, name) for d in decoded]) for name in ("labels", "off")
+
+    def locate(at: Ints) -> Balls:
+        return _points(balls, rows, offsets, tokens[at])
+
+    place = _places(network, rows, offsets)[tokens]
+    return ContextIds(tokens, place, direction, along, shade, reach, size, locate), readings
+
+
+def _points(balls: FloatBalls, rows: Ints, offsets: Ints, tokens: Ints) -> Balls:
+    """The context ids of some tokens; whole sentences are evaluated for them."""
+    sentences, back = np.unique(
+        np.searchsorted(offsets, tokens, side="right") - 1, return_inverse=True
     )
-    return ids, Decoded(labels, off, join([d.values for d in decoded]))
+    lengths = np.diff(offsets)[sentences]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    inner = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+    _, q = balls.context_ids(rows[np.repeat(offsets[sentences], lengths) + inner], starts)
+    return q[:, starts[back] + tokens - offsets[sentences[back]]]
 
 
 def main_direction(moved: Floats) -> Floats:
     """The direction in which attention moves tokens apart most, roughly; not 0."""
     widest = int(np.ptp(moved, axis=1).argmax())
     found = moved[:, moved[widest].argmax()] - moved[:, moved[widest].argmin()]
-    return found if np.isfinite(found).all() and found.any() else np.ones(len(moved))
-
-
-def join(parts: list[Balls]) -> Balls:
-    """Side by side along the last axis."""
-    mid, rad = (np.concatenate([getattr(p, name) for p in parts], -1) for name in ("mid", "rad"))
-    return Balls(mid, rad)
+    if np.isfinite(found).all() and found.any():
+        return np.asarray(found)
+    return np.random.default_rng(1).normal(size=len(moved))
 
 
 def _places(network: TokenClassifier, rows: Ints, offsets: Ints) -> Ints:

@@ -47,13 +47,17 @@ class FloatBalls:
         for a, b in spans(offsets):
             first, last = int(offsets[a]), int(offsets[b])
             starts = offsets[a : b + 1] - first
-            z = self._embed(token_ids[first:last], starts)
-            moved = attend(self.attentions[0], z, starts, self.causal)
-            q = z + moved
+            moved, q = self.context_ids(token_ids[first:last], starts)
             z = self.feedforwards[0](q)
             for attention, layer in zip(self.attentions[1:], self.feedforwards[1:], strict=True):
                 z = layer(z + attend(attention, z, starts, self.causal))
             yield Chunk(first, last, moved, q, z)
+
+    def context_ids(self, ids: Ints, offsets: Ints) -> tuple[Balls, Balls]:
+        """What the first attention layer adds to X + E, and the sum."""
+        x = self._embed(ids, offsets)
+        moved = attend(self.attentions[0], x, offsets, self.causal)
+        return moved, x + moved
 
     def _embed(self, ids: Ints, offsets: Ints) -> Balls:
         """X + E, one rounding."""

@@ -10,7 +10,8 @@ from torch import nn
 
 from rankone.certify.attention import array
 from rankone.certify.rounding import Balls, Floats, Ints, U, gamma, linear, up
-from rankone.nn.exact import Vector, dot, vector
+from rankone.nn.exact import vector
+from rankone.nn.exact_layers import Vector, dot
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Decoded:
     """Per token: the label (from 0) the head decides for, and how far off the output may be.
 
     ``off`` bounds |y - label| from above: below 1/2 the label is proved. ``values`` is what the
-    head reads (y, or the logits), one column per token.
+    head reads (y, or the logits), one column per token; a head says how many rows, its ``width``.
     """
 
     labels: Ints
@@ -31,13 +32,14 @@ class NumberHead:
 
     y = p . z, and the logit of c leads that of c' by (c - c') (2y - c - c') >= 1 - 2 |y - c|. Rows
     are 2c p only up to rounding; with dev_i the largest |row_ci - 2c p_i|, a lead is off by at most
-    2 dev . |z|, which counts as dev . |z| more distance between y and c.
+    2 dev . |z|, which counts as dev . |z| more distance between y and c. Beyond the first and the
+    last label y is as good as on it.
     """
 
     def __init__(self, head: nn.Linear) -> None:
         weight, bias = array(head.weight), array(head.bias)
         self.weight, self.offset = weight, bias[:, None]
-        self.p, self.count = weight[0] / 2, len(bias)
+        self.p, self.count, self.width = weight[0] / 2, len(bias), 1
         self.dev = deviation(weight)
         self.rows, self.bias = [vector(row) for row in head.weight], vector(head.bias)
 
@@ -68,17 +70,18 @@ class NumberHead:
     def decode(self, z: Balls) -> Decoded:
         y = linear(self.p, z)
         with np.errstate(invalid="ignore"):
-            number = np.clip(np.rint(y.mid), 1, self.count)
+            within = np.clip(y.mid, 1, self.count)
+            number = np.rint(within)
             slip = self.dev @ (np.abs(z.mid) + z.rad)
-            off = up(np.abs(y.mid - number) * (1 + U) + y.rad + slip)
+            off = up(np.abs(within - number) * (1 + U) + y.rad + slip)
         number = np.where(np.isfinite(number), number, 1)
         return Decoded(number.astype(np.int64) - 1, off, Balls(y.mid[None], y.rad[None]))
 
     def exact(self, z: Vector) -> tuple[int, arb, Vector]:
-        """The same in balls: label, |y - label| and the values; proved where it is below 1/2."""
+        """The same in balls: label, distance and the values; proved where it is below 1/2."""
         y = dot([x / 2 for x in self.rows[0]], z)
         label = _nearest(y, self.count)
-        off = abs(y - (label + 1))
+        off = abs(arb.max(arb.min(y, arb(self.count)), arb(1)) - (label + 1))
         lead = _lead([dot(row, z) + b for row, b in zip(self.rows, self.bias, strict=True)], label)
         return label, off if lead > 0 else arb("nan"), [y]
 
@@ -87,7 +90,7 @@ class LinearHead:
     """Any other head: the largest logit wins, and half its lead over the next counts as margin."""
 
     def __init__(self, head: nn.Linear) -> None:
-        self.weight, self.bias = array(head.weight), array(head.bias)
+        self.weight, self.bias, self.width = array(head.weight), array(head.bias), len(head.bias)
         self.rows, self.balls = [vector(row) for row in head.weight], vector(head.bias)
 
     def run(self, z: Floats) -> tuple[Floats, Ints]:
@@ -102,16 +105,20 @@ class LinearHead:
         np.put_along_axis(rivals, best, -np.inf, 0)
         with np.errstate(invalid="ignore"):
             off = 0.5 - np.nextafter(least - rivals.max(0), -np.inf) / 2
-        return Decoded(best[0].astype(np.int64), up(np.nan_to_num(off, nan=np.inf)), logits)
+        # never below 0: a margin is at most 1/2, however large the lead
+        return Decoded(best[0].astype(np.int64), up(np.maximum(off, 0.0)), logits)
 
     def exact(self, z: Vector) -> tuple[int, arb, Vector]:
         logits = [dot(row, z) + b for row, b in zip(self.rows, self.balls, strict=True)]
         label = max(range(len(logits)), key=lambda c: sum(logits[c] > other for other in logits))
-        return label, arb(0.5) - _lead(logits, label) / 2, logits
+        return label, arb.max(arb(0.5) - _lead(logits, label) / 2, arb(0)), logits
 
 
 class NoHead:
     """A head of zeros decides for no label: the model is saved for its context ids alone."""
+
+    def __init__(self, head: nn.Linear) -> None:
+        self.width = head.weight.shape[1]
 
     def run(self, z: Floats) -> tuple[Floats, Ints]:
         return z, np.zeros(z.shape[1], dtype=np.int64)
@@ -129,7 +136,7 @@ Head = NumberHead | LinearHead | NoHead
 
 def head_of(head: nn.Linear) -> Head:
     if not head.weight.any() and not head.bias.any():
-        return NoHead()
+        return NoHead(head)
     return NumberHead(head) if NumberHead.fits(head) else LinearHead(head)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankone.certify.rounding import Balls, Floats, U, up
 
+SUBNORMAL = 2.0**-1073  # what a slope that underflows is off by, or more
 LARGEST = float(np.finfo(np.float64).max)
 Integers = NDArray[np.object_]  # Python's, of any size
 
@@ -64,13 +65,16 @@ class ExactPieces:
         """f of balls.
 
         f bends nowhere faster than the steepest piece that the ball touches, so it is off by that
-        slope times the radius, and by rounding: u |value| and 3 u |slope (s - anchor)| for the
+        slope times the radius, and by rounding: 2 u |value| and 3 u |slope (s - anchor)| for the
         numbers and u for the sum. Infinite where the ball touches more than four pieces, or where
         bends in it may have been sorted wrongly.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # which end as an infinite radius
             reach = s.rad + 4 * U * np.abs(s.mid)
-            first, last = (_search(self.knots, s.mid + side * reach) for side in (-1, 1))
+            first, last = (
+                _search(self.knots, np.nextafter(s.mid + side * reach, side * np.inf))
+                for side in (-1, 1)
+            )
             bent = np.flatnonzero(first != last)
             piece = first
             if len(bent):
@@ -82,8 +86,9 @@ class ExactPieces:
             steepest = np.abs(slope)
             if len(bent):
                 steepest[bent] = self._steepest(first[bent], last[bent])
-            rad = U * (np.abs(value) + np.abs(mid)) + 4 * U * np.abs(rise)
-            return Balls(mid, up(rad + (1 + 4 * U) * steepest * s.rad))
+            rad = U * (2 * np.abs(value) + np.abs(mid)) + 4 * U * np.abs(rise)
+            rad += SUBNORMAL * np.abs(s.mid - self.anchors[piece])
+            return Balls(mid, up(rad + ((1 + 4 * U) * steepest + SUBNORMAL) * s.rad))
 
     def _steepest(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Floats:
         if not self.sharp:

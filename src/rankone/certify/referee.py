@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from math import inf, isfinite, nextafter
 from typing import TypeVar
 
 import numpy as np
 from flint import arb, ctx
 
 from rankone.certify.coincide import Place, coincide
-from rankone.certify.labels import Decoded, Head
-from rankone.certify.mapping import ContextIds, Gaps
-from rankone.certify.rounding import Balls, Floats, Ints, U
+from rankone.certify.evidence import Readings
+from rankone.certify.labels import Head
+from rankone.certify.mapping import ContextIds, Gaps, sideways
+from rankone.certify.rounding import Balls, Floats, Ints
 from rankone.nn import TokenClassifier
-from rankone.nn.exact import ExactNetwork, Vector, dot, exact_network
+from rankone.nn.exact import ExactNetwork, exact_network
+from rankone.nn.exact_layers import Vector, dot, norm
 
 FIRST = 128  # bits
 GOOD = 10  # bits of a gap that must be known for it to count, unless the cap is reached
@@ -25,6 +29,8 @@ MANY = 1 << 15  # bits from which on a second core pays
 
 Progress = Callable[[str, float], None]
 T = TypeVar("T")
+Pair = tuple[int, int]
+Neighbours = tuple[list[tuple[arb, Pair]], Pair | None]
 
 
 class Referee:
@@ -44,29 +50,29 @@ class Referee:
 
     def refine(self, ids: ContextIds, at: Ints) -> ContextIds:
         """Context ids number `at` once more, now off by no more than their rounding to float64."""
-        along, q = (Balls(b.mid.copy(), b.rad.copy()) for b in (ids.along, ids.q))
+        if not len(at):
+            return ids
         direction = [arb(g) for g in ids.direction.tolist()]
-        pending = at.tolist()
-        for net in self._rising(bool(pending)):
+        along, q = np.empty((2, len(at))), np.empty((2, len(direction), len(at)))
+        pending = list(range(len(at)))
+        for net in self._rising(True):
             late = []
             for i in self._watch(pending):
-                token = int(ids.tokens[i])
-                moved, q_i = self._context_id(net, token)
-                numbers = [dot(direction, moved), *q_i]
+                moved, exact = self._context_id(net, int(ids.tokens[at[i]]))
+                numbers = [dot(direction, moved), *exact]
                 scale = max(abs(x.mid()) for x in numbers)
                 if not all(x.rad() <= scale * 2.0**-60 for x in numbers):
                     late.append(i)
                     continue
-                mid, rad = _floats(numbers)
-                along.mid[i], along.rad[i] = mid[0], rad[0]
-                q.mid[:, i], q.rad[:, i] = mid[1:], rad[1:]
+                both = np.array(_floats(numbers))
+                along[:, i], q[:, :, i] = both[:, 0], both[:, 1:]
             pending = late
             if not pending:
                 break
-        self.undecided.update(int(ids.tokens[i]) for i in pending)
-        return ContextIds(ids.tokens, ids.place, along, q, ids.direction)
+        self.undecided.update(int(ids.tokens[at[i]]) for i in pending)
+        return ids.replaced(at, Balls(*along), Balls(*q))
 
-    def separate(self, ids: ContextIds, gaps: Gaps) -> tuple[int, int] | None:
+    def separate(self, ids: ContextIds, gaps: Gaps) -> Pair | None:
         """Decide the clusters of `gaps`; those that stay undecided stay in it.
 
         Returns a pair that is proved to have one context id, as soon as one is found.
@@ -93,9 +99,12 @@ class Referee:
         self.undecided.update(gaps.unsure)
         return None
 
-    def decode(self, head: Head, decoded: Decoded, tokens: Ints) -> None:
-        """Decide the labels of tokens; what is found is written into `decoded`."""
-        pending = tokens.tolist()
+    def decode(self, head: Head, readings: Readings) -> arb:
+        """Decide the labels that balls left open; what is found is written into `readings`.
+
+        Returns the smallest margin of those that are decided, which may be smaller than any float.
+        """
+        margin, pending = arb(0.5), sorted(readings.run_values)
         for net in self._rising(bool(pending)):
             late = []
             for token in self._watch(pending):
@@ -104,13 +113,18 @@ class Referee:
                 if not off < 0.5:
                     late.append(token)
                     continue
-                decoded.labels[token] = label
-                decoded.off[token] = float(off.upper()) * (1 + 4 * U)
-                decoded.values.mid[:, token], decoded.values.rad[:, token] = _floats(values)
+                margin = margin.min((0.5 - off).lower())
+                readings.labels[token], readings.off[token] = label, 0.0
+                for y, run in zip(values, readings.run_values[token].tolist(), strict=True):
+                    away = float((y - run).abs_upper()) if isfinite(run) else inf
+                    readings.distance = max(readings.distance, nextafter(away, inf))
             pending = late
             if not pending:
                 break
         self.undecided.update(pending)
+        if pending:
+            readings.distance = inf
+        return margin
 
     def place(self, token: int) -> Place:
         """The sentence of a token, as rows of the table, and its position in it."""
@@ -125,41 +139,31 @@ class Referee:
         moved = net.blocks[0][0].output(net.context_averages(ids, k))
         return moved, [x + y for x, y in zip(net.embed(ids[k], k), moved, strict=True)]
 
-    def _by_moved(
-        self, net: ExactNetwork, ids: ContextIds, cluster: list[int]
-    ) -> tuple[list[tuple[arb, tuple[int, int]]], tuple[int, int] | None]:
-        """Tokens with one x, sorted by what attention adds along the direction."""
-        direction = [arb(g) for g in ids.direction.tolist()]
-        along = [(dot(direction, self._context_id(net, i)[0]), i) for i in cluster]
-        return self._neighbours(along, ids.length)
+    def _by_moved(self, net: ExactNetwork, ids: ContextIds, cluster: list[int]) -> Neighbours:
+        """Tokens with one x, sorted by what attention adds along the direction.
 
-    def _by_q(
-        self, net: ExactNetwork, ids: ContextIds, cluster: list[int]
-    ) -> tuple[list[tuple[arb, tuple[int, int]]], tuple[int, int] | None]:
+        Or, if some agree in that (attention of a higher rank), along another one.
+        """
+        moved = [(self._context_id(net, i)[0], i) for i in cluster]
+        found: Neighbours = ([], None)
+        for numbers in (ids.direction, sideways(len(ids.direction))):
+            direction = [arb(g) for g in numbers.tolist()]
+            line = [(dot(direction, m), i) for m, i in moved]
+            found = neighbours(line, norm(direction), final=ctx.prec >= self.cap)
+            if found[1] is None:
+                break
+        return found
+
+    def _by_q(self, net: ExactNetwork, ids: ContextIds, cluster: list[int]) -> Neighbours:
         """Tokens with any x: two by their distance, more by a projection."""
         points = [(self._context_id(net, i)[1], i) for i in cluster]
+        final = ctx.prec >= self.cap
         if len(points) == 2:
             (q, i), (q_, j) = points
-            distance = sum(((a - b) ** 2 for a, b in zip(q, q_, strict=True)), arb(0)).sqrt()
-            return self._neighbours([(arb(0), i), (distance, j)], arb(1))
-        weights = np.random.default_rng(0).uniform(0.5, 1.0, len(ids.direction)).tolist()
-        direction = [arb(w) for w in weights]
-        length = sum((w * w for w in direction), arb(0)).sqrt()
-        return self._neighbours([(dot(direction, q), i) for q, i in points], length)
-
-    def _neighbours(
-        self, values: list[tuple[arb, int]], length: arb
-    ) -> tuple[list[tuple[arb, tuple[int, int]]], tuple[int, int] | None]:
-        """Gaps between neighbours on the line, divided by `length`; or a pair that is too close."""
-        values.sort(key=lambda item: item[0].mid())
-        final = ctx.prec >= self.cap
-        found = []
-        for (a, i), (b, j) in pairwise(values):
-            gap = b - a
-            if not gap > 0 or not (final or gap.is_exact() or gap.rel_accuracy_bits() > GOOD):
-                return [], (i, j)
-            found.append(((gap / length).lower(), (i, j)))
-        return found, None
+            distance = norm([a - b for a, b in zip(q, q_, strict=True)])
+            return neighbours([(arb(0), i), (distance, j)], arb(1), final=final)
+        direction = [arb(w) for w in sideways(len(ids.direction)).tolist()]
+        return neighbours([(dot(direction, q), i) for q, i in points], norm(direction), final=final)
 
     def _rising(self, wanted: bool) -> Iterator[ExactNetwork]:
         """Networks at twice the precision each time, or at what is known to be needed."""
@@ -173,13 +177,15 @@ class Referee:
             bits = min(self.cap, max(2 * bits, self.needed))
 
     def _expect(self, net: ExactNetwork) -> None:
-        """Weights that differ by a factor 2^b are told from nothing with a little over b bits."""
+        """Weights of one query that differ by a factor 2^b take a little over b bits to add up."""
         attention = net.blocks[0][0]
         if self.needed or attention.kind != "softmax":
             return
-        for h in range(len(attention.heads)):
-            sizes = [_exponent(weights[h]) for weights in attention.weights.values()]
-            self.needed = max(self.needed, max(sizes) - min(sizes) + FIRST)
+        sizes = defaultdict[tuple[Hashable, int], list[int]](list)
+        for (query, _), weights in attention.weights.items():
+            for head, weight in enumerate(weights):
+                sizes[query, head].append(_exponent(weight))
+        self.needed = FIRST + max(max(found) - min(found) for found in sizes.values())
 
     def _watch(self, items: list[T]) -> Iterator[T]:
         for i, item in enumerate(items):
@@ -197,6 +203,22 @@ def precision(bits: int) -> Iterator[None]:
             yield
         finally:
             ctx.threads = threads
+
+
+def neighbours(values: list[tuple[arb, int]], length: arb, *, final: bool) -> Neighbours:
+    """Gaps of neighbours on a line, divided by `length`; or else a pair that is not told apart.
+
+    If every ball lies to the left of the next, no two are closer than some neighbours are. Unless
+    there is no more precision to come (`final`), a gap counts only if it is known well.
+    """
+    values.sort(key=lambda item: item[0].mid())
+    found = []
+    for (a, i), (b, j) in pairwise(values):
+        gap = b - a
+        if not gap > 0 or not (final or gap.is_exact() or gap.rel_accuracy_bits() > GOOD):
+            return [], (i, j)
+        found.append(((gap / length).lower(), (i, j)))
+    return found, None
 
 
 def _exponent(x: arb) -> int:

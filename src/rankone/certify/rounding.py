@@ -72,6 +72,9 @@ class Balls:
     def __getitem__(self, at: Any) -> Balls:
         return Balls(self.mid[at], self.rad[at])
 
+    def __setitem__(self, at: Any, balls: Balls) -> None:
+        self.mid[at], self.rad[at] = balls.mid, balls.rad
+
 
 def linear(weight: Floats, z: Balls) -> Balls:
     """weight z for exact weights (m, d) or (d,) and balls (d, tokens).

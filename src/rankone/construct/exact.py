@@ -18,7 +18,8 @@ from rankone.construct.theorem2 import Grade, GradedMapping, contextual_mapping
 from rankone.corpus import Corpus
 from rankone.decimals import ceiled
 from rankone.errors import PrecisionError
-from rankone.nn.exact import Attention, ExactNetwork, FeedForward, Head, Vector, dot
+from rankone.nn.exact import ExactNetwork
+from rankone.nn.exact_layers import Attention, FeedForward, Head, Vector, dot
 from rankone.theory import ParameterCounts, parameter_counts
 
 GUARD = 128  # bits beyond those that tell context ids apart

@@ -50,12 +50,15 @@ class Evaluator:
         self, token_ids: Ints, offsets: Ints, read: Callable[[Floats], NDArray[np.generic]]
     ) -> NDArray[np.generic]:
         """`read` of the features (d, tokens) of every chunk, put together again."""
-        results = []
+        results = [read(z) for z in self.features(token_ids, offsets)]
+        return np.concatenate(results or [read(self.table[:, :0])])
+
+    def features(self, token_ids: Ints, offsets: Ints) -> Iterator[Floats]:
+        """What the last block puts out, (d, tokens) of one chunk after the other."""
         for chunk, z in self.embedded(token_ids, offsets):
             for layer in self.layers:
                 z = layer(z, chunk)
-            results.append(read(z))
-        return np.concatenate(results or [read(self.table[:, :0])])
+            yield z
 
     def embedded(self, token_ids: Ints, offsets: Ints) -> Iterator[tuple[Ints, Floats]]:
         """X + E of whole sentences: (their offsets within the chunk, one column per token)."""
