@@ -116,26 +116,42 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
         )
     try:
         given = {f.name: document[f.name] for f in fields(Certificate)}
+        for name, kind in KINDS.items():
+            if type(given[name]) not in kind:
+                raise ValueError(f"{name} {given[name]!r}")
+        for name in ("r", "delta", "float_distance"):
+            if Decimal(given[name]).is_nan():
+                raise ValueError(f"{name} {given[name]!r}")
         for name in ("outcome", "mapping", "labels"):
             given[name] = None if given[name] is None else Outcome(given[name])
         closest, worst = given["closest"], given["worst"]
         given["closest"] = None if closest is None else tuple(Spot(**spot) for spot in closest)
         given["worst"] = None if worst is None else Spot(**worst)
-        for name in ("r", "delta", "float_distance"):
-            if not isinstance(given[name], str) or Decimal(given[name]).is_nan():
-                raise ValueError(f"{name} {given[name]!r}")
-        if not isinstance(given["margin"], float | None):
-            raise ValueError(f"margin {given['margin']!r}")
-        for name, keys in (("hashes", set(HASHED)), ("decided", {"float", "exact", "undecided"})):
-            if set(given[name]) != keys:
+        for name, keys in (("hashes", HASHED), ("decided", ("float", "exact", "undecided"))):
+            if set(given[name]) != set(keys):
                 raise KeyError(name)
-        return Certificate(**given)
+        found = Certificate(**given)
+        if found.cap < 1 or document["ok"] is not found.ok:
+            raise ValueError("cap or ok")
+        return found
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise CertificateError(
             f"incomplete or altered ({error})", where=where, remedy="certify again"
         ) from None
 
 
+TEXT, COUNT, NOTHING = (str,), (int,), (type(None),)
+KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("outcome", "mapping", "r", "delta", "float_distance", "source"), TEXT),
+    **dict.fromkeys(("labels", "reason"), TEXT + NOTHING),
+    **dict.fromkeys(("contexts", "tokens", "digits", "cap"), COUNT),
+    **dict.fromkeys(("wrong", "unavoidable"), COUNT + NOTHING),
+    **dict.fromkeys(("hashes", "decided", "seconds"), (dict,)),
+    "margin": (float, *NOTHING),
+    "float_labels": (bool, *NOTHING),
+    "closest": (list, *NOTHING),
+    "worst": (dict, *NOTHING),
+}
 HASHED = ("weights", "network", "vocabulary", "label names", "corpus")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log2, log10
 
+import numpy as np
+
 from rankone.certify.certificate import Certificate, Spot, hashes, spots
 from rankone.certify.claims import LabelClaim, MappingClaim, judge_labels, judge_mapping
 from rankone.certify.evidence import align, evaluate
@@ -62,7 +64,7 @@ def certify_model(
         outcome=proof.outcome,
         mapping=mapping.outcome,
         labels=labels.outcome,
-        reason=_reason(model, corpus, mapping, labels, cap),
+        reason=reason(model, corpus, mapping, labels, cap),
         r=ceiled(mapping.r),
         delta=floored(mapping.delta),
         closest=spots(corpus, mapping.pair),
@@ -93,11 +95,13 @@ def prove(model: Model, corpus: Corpus, *, cap: int, progress: Progress) -> Proo
     inputs = contexts
     if shape.depth > 1:  # later layers may see more than the first one, which makes context ids
         inputs = visible_contexts(corpus, **given, depth=shape.depth)
-    ids, readings = evaluate(model.network, rows, corpus.offsets, contexts, head, progress)
-    clock.append(time.perf_counter())
-
-    referee = Referee(model.network, rows, corpus.offsets, ceil(cap * log2(10)), progress)
-    mapping = judge_mapping(ids, referee)
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # what comes of that is not known, and said so
+        ids, readings = evaluate(model.network, rows, corpus.offsets, contexts, head, progress)
+        clock.append(time.perf_counter())
+        referee = Referee(model.network, rows, corpus.offsets, ceil(cap * log2(10)), progress)
+        mapping = judge_mapping(ids, referee)
     labels = judge_labels(readings, gold, inputs, head, referee)
     clock.append(time.perf_counter())
 
@@ -120,7 +124,7 @@ def prove(model: Model, corpus: Corpus, *, cap: int, progress: Progress) -> Proo
     )
 
 
-def _reason(
+def reason(
     model: Model, corpus: Corpus, mapping: MappingClaim, labels: LabelClaim, cap: int
 ) -> str | None:
     """The witnesses of what does not hold, or what is missing."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from flint import arb
 
-from rankone.certify.certificate import Certificate, hashes, spots
-from rankone.certify.certify import Progress, Proof, prove
+from rankone.certify.certificate import Certificate, Spot, hashes, spots
+from rankone.certify.certify import Progress, Proof, prove, reason
 from rankone.corpus import Corpus
 from rankone.nn import Model
 
@@ -48,29 +48,32 @@ def check_certificate(
     reasons = [text for part, text in CHANGED.items() if found[part] != certificate.hashes[part]]
     if not reasons:
         proof = prove(model, corpus, cap=certificate.cap, progress=progress)
-        reasons = _unproved(certificate, proof, corpus)
+        reasons = _unproved(certificate, proof, model, corpus)
     return Check(certificate.outcome.value, tuple(reasons))
 
 
-def _unproved(old: Certificate, proof: Proof, corpus: Corpus) -> list[str]:
+def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> list[str]:
     """The claims of the certificate that the proof does not bear out."""
     mapping, labels = proof.mapping, proof.labels
     exact = {
         "outcome": proof.outcome,
         "mapping": mapping.outcome,
         "labels": labels.outcome,
-        "closest": spots(corpus, mapping.pair),
         "contexts": proof.contexts,
         "tokens": corpus.n_tokens,
         "wrong": labels.wrong,
         "unavoidable": labels.unavoidable,
         "float_labels": proof.float_labels,
+        "reason": reason(model, corpus, mapping, labels, old.cap),
     }
     reasons = [
         f"it says {name} {_shown(getattr(old, name))}, proved is {_shown(value)}"
         for name, value in exact.items()
         if getattr(old, name) != value
     ]
+    closest = spots(corpus, mapping.pair)
+    if _places(old.closest) != _places(closest):
+        reasons.append(f"it says closest {_shown(old.closest)}, found are {_shown(closest)}")
     above = {"r": mapping.r, "float_distance": proof.float_distance}
     below = {"delta": mapping.delta, "margin": labels.margin}
     for name, bound in {**above, **below}.items():
@@ -89,6 +92,11 @@ def _implied(claimed: str | float, bound: arb | float, lower: bool) -> bool:
     if not said.is_finite() and not proved.is_finite():
         return True
     return bool(said <= proved if lower else said >= proved)
+
+
+def _places(pair: tuple[Spot, Spot] | None) -> set[tuple[int, int]]:
+    """Sentences and positions; on which lines they stand is a matter of the file."""
+    return {(spot.sentence, spot.position) for spot in pair or ()}
 
 
 def _shown(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf, isnan
+from math import frexp, inf, isnan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from rankone.certify.mapping import ContextIds, outline
 from rankone.certify.rounding import Balls, Floats, Ints, linear
 from rankone.corpus import Corpus
 from rankone.errors import CorpusError
-from rankone.nn import Evaluator, Model, TokenClassifier
+from rankone.nn import Evaluator, Model, Rank1Attention, TokenClassifier
 from rankone.nn.model import check_lengths
 
 
@@ -25,6 +25,8 @@ def align(model: Model, corpus: Corpus) -> tuple[Ints, Ints]:
     Refuses a corpus with words, labels or lengths that the model does not have: nothing could be
     said of them.
     """
+    if not corpus.labelled:
+        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
     rows = model.rows(corpus.vocabulary)
     _known(corpus, rows < len(model.vocabulary), corpus.token_ids, corpus.vocabulary, "word")
     number = {name: i for i, name in enumerate(model.labels)}
@@ -119,31 +121,35 @@ def evaluate(
         done += len(own)
     assert direction is not None
 
-    def locate(at: Ints) -> Balls:
+    def locate(at: Ints) -> tuple[Balls, Balls]:
         return _points(balls, rows, offsets, tokens[at])
 
     place = _places(network, rows, offsets)[tokens]
-    return ContextIds(tokens, place, direction, along, shade, reach, size, locate), readings
+    straight = isinstance(network.blocks[0].attention, Rank1Attention)
+    ids = ContextIds(tokens, place, direction, along, shade, reach, size, locate, straight)
+    return ids, readings
 
 
-def _points(balls: FloatBalls, rows: Ints, offsets: Ints, tokens: Ints) -> Balls:
-    """The context ids of some tokens; whole sentences are evaluated for them."""
+def _points(balls: FloatBalls, rows: Ints, offsets: Ints, tokens: Ints) -> tuple[Balls, Balls]:
+    """What attention adds to some tokens, and their context ids, from whole sentences."""
     sentences, back = np.unique(
         np.searchsorted(offsets, tokens, side="right") - 1, return_inverse=True
     )
     lengths = np.diff(offsets)[sentences]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     inner = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
-    _, q = balls.context_ids(rows[np.repeat(offsets[sentences], lengths) + inner], starts)
-    return q[:, starts[back] + tokens - offsets[sentences[back]]]
+    moved, q = balls.context_ids(rows[np.repeat(offsets[sentences], lengths) + inner], starts)
+    at = starts[back] + tokens - offsets[sentences[back]]
+    return moved[:, at], q[:, at]
 
 
 def main_direction(moved: Floats) -> Floats:
     """The direction in which attention moves tokens apart most, roughly; not 0."""
     widest = int(np.ptp(moved, axis=1).argmax())
     found = moved[:, moved[widest].argmax()] - moved[:, moved[widest].argmin()]
-    if np.isfinite(found).all() and found.any():
-        return np.asarray(found)
+    largest = float(np.abs(found).max())
+    if 0 < largest < inf:  # scaled, so that products with it do not overflow
+        return np.asarray(found / 2.0 ** frexp(largest)[1])
     return np.random.default_rng(1).normal(size=len(moved))
 
 

@@ -18,7 +18,8 @@ from rankone.nn.exact_layers import Vector, dot
 class Decoded:
     """Per token: the label (from 0) the head decides for, and how far off the output may be.
 
-    ``off`` bounds |y - label| from above: below 1/2 the label is proved. ``values`` is what the
+    ``off`` bounds the distance of y from the label from above (0 where y lies beyond the outermost
+    label): below 1/2 the label is proved. ``values`` is what the
     head reads (y, or the logits), one column per token; a head says how many rows, its ``width``.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import frexp
+from typing import Literal
 
 import numpy as np
 from flint import arb
@@ -25,7 +26,8 @@ class ContextIds:
     ``place[i]`` numbers x: where it is equal, x is the same vector exactly. ``along`` is
     direction . moved, which is known more precisely than q where x is large. Of q itself only a
     projection of its midpoint is kept (``shade``, on `sideways`), how far the midpoint is off
-    (``reach``) and how long q can be (``size``); ``locate`` computes q again, (d, k) of k contexts.
+    (``reach``) and how long q can be (``size``); ``locate`` computes moved and q again, (d, k) of k
+    contexts. ``straight``: attention moves all tokens along one line, that of the direction.
     """
 
     tokens: Ints
@@ -35,20 +37,22 @@ class ContextIds:
     shade: Floats
     reach: NDArray[np.float32]
     size: NDArray[np.float32]
-    locate: Callable[[Ints], Balls]
+    locate: Callable[[Ints], tuple[Balls, Balls]]
+    straight: bool
 
-    def replaced(self, at: Ints, along: Balls, q: Balls) -> ContextIds:
+    def replaced(self, at: Ints, along: Balls, moved: Balls, q: Balls) -> ContextIds:
         """Better known context ids in place of those number `at` (in order)."""
         old = Balls(self.along.mid.copy(), self.along.rad.copy())
         old[at] = along
         shade, reach, size = self.shade.copy(), self.reach.copy(), self.size.copy()
         shade[at], reach[at], size[at] = outline(q)
 
-        def locate(wanted: Ints) -> Balls:
+        def locate(wanted: Ints) -> tuple[Balls, Balls]:
             found = self.locate(wanted)
             i = np.minimum(np.searchsorted(at, wanted), len(at) - 1)
             new = at[i] == wanted
-            found[:, new] = q[:, i[new]]
+            for part, better in zip(found, (moved, q), strict=True):
+                part[:, new] = better[:, i[new]]
             return found
 
         return replace(self, along=old, shade=shade, reach=reach, size=size, locate=locate)
@@ -120,18 +124,22 @@ class Gaps:
 def measure(ids: ContextIds) -> Gaps:
     """Every pair of contexts, in the time of two sorts."""
     gaps = Gaps()
-    _same_place(ids, gaps)
+    order = by_place(ids.place, ids.along.mid)
+    if ids.straight:
+        _neighbours(ids, order, gaps)
+    else:
+        _same_place(ids, order, gaps)
     _different_places(ids, gaps)
     return gaps
 
 
-def _same_place(ids: ContextIds, gaps: Gaps) -> None:
-    """Tokens with the same x differ by what attention adds: |q - q'| >= |along - along'| / |dir|.
+def _neighbours(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
+    """Tokens with the same x, where attention moves all tokens along one line.
 
-    They are sorted by `along`. If R is the largest radius and two neighbours are g apart, all to
-    the left of the gap is at least g - 2R away from all to its right, so neighbours are enough.
+    Then |q - q'| = |along - along'| / |direction|, and `order` is the order on the line. If R is
+    the largest radius and two neighbours are g apart, all to the left of the gap is at least g - 2R
+    away from all to its right, so neighbours are enough.
     """
-    order = by_place(ids.place, ids.along.mid)
     place, mid = np.take(ids.place, order), np.take(ids.along.mid, order)
     R = float(ids.along.rad.max())
     same = place[1:] == place[:-1]
@@ -146,81 +154,124 @@ def _same_place(ids: ContextIds, gaps: Gaps) -> None:
     gaps.same.extend(ids.tokens[order[a:b]].tolist() for a, b in _runs(same & ~sure))
 
 
+def _same_place(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
+    """Tokens with the same x, wherever attention moves them: |q - q'| >= |along - along'| / |dir|.
+
+    Beyond reach in `along`, which is known up to its radius, no two are closer than that.
+    """
+    length, slip = float(ids.length.upper()), 2 * float(ids.along.rad.max())
+
+    def threshold(distance: float) -> float:
+        return (distance * length + slip) * (1 + gamma(8))
+
+    search = Search(ids, order, ids.along.mid[order], 0, alike=True, threshold=threshold)
+    gaps.same.extend(search.run(gaps, np.inf, 0.0))
+
+
+def _different_places(ids: ContextIds, gaps: Gaps) -> None:
+    """Tokens with different x, as far as they may be closer than the smallest gap so far.
+
+    Shades of q and q' are no further apart than q and q' themselves.
+    """
+    slip = 4 * gamma(len(ids.direction) + 4) * float(ids.size.max())  # twice what a shade is off by
+    R = float(ids.reach.max())
+    best = np.inf
+    if gaps.pair is not None:  # and so much more, as a computed distance may be too small
+        best = float((gaps.lower + 2 * arb(R)).upper()) * (1 + gamma(len(ids.direction) + 8))
+    order = np.argsort(ids.shade)
+    search = Search(
+        ids, order, ids.shade[order], 1, alike=False, threshold=lambda distance: distance + slip
+    )
+    gaps.different.extend(search.run(gaps, best, R))
+
+
+@dataclass
+class Search:
+    """The closest pair of tokens with the same x (`alike`) or with different ones.
+
+    ``p`` are numbers in increasing order (if alike, for each x by itself) such that two tokens
+    whose numbers differ by more than threshold(T) are at least T apart. So each is compared with
+    those 1, 2, 3, ... ranks away until none is within reach. ``part`` of `locate` is looked at: 0
+    is what attention adds, 1 the context id.
+    """
+
+    ids: ContextIds
+    order: Ints
+    p: Floats
+    part: Literal[0, 1]
+    alike: bool
+    threshold: Callable[[float], float]
+
+    def run(self, gaps: Gaps, best: float, R: float) -> list[list[int]]:
+        """Offer the closest pair below `best`; returns pairs that are closer than a few radii."""
+        ids, grown = self.ids, gamma(len(self.ids.direction) + 8)
+        place = ids.place[self.order]
+        pair, compared = None, 0
+        near: list[list[int]] = []
+        for lag in range(1, len(self.p)):
+            within = self.p[lag:] - self.p[:-lag] <= self.threshold(max(best, CRAMPED * R))
+            if self.alike:
+                within &= place[lag:] == place[:-lag]
+            left = np.flatnonzero(within)
+            if not len(left):
+                break
+            if not self.alike:
+                left = left[place[left] != place[left + lag]]
+            compared += len(left)
+            if compared > PATIENCE * len(self.p):
+                return self._by_points(gaps)
+            if not len(left):
+                continue
+            one, other = self.order[left], self.order[left + lag]
+            points, others = ids.locate(one)[self.part], ids.locate(other)[self.part]
+            R = max(R, *(float(outline(q)[1].max()) for q in (points, others)))
+            distance = lengths(others.mid - points.mid)
+            cramped = distance <= CRAMPED * R
+            pairs = np.stack([ids.tokens[one], ids.tokens[other]], axis=1)
+            near.extend(pairs[cramped].tolist())
+            free = np.where(cramped, np.inf, distance)
+            if free.min() < best:
+                i = int(free.argmin())
+                best, pair = float(free[i]), (int(pairs[i, 0]), int(pairs[i, 1]))
+        if pair is not None:
+            gaps.offer((arb(best) * (1 - arb(grown)) - 2 * arb(R)).lower(), pair)
+        return near
+
+    def _by_points(self, gaps: Gaps) -> list[list[int]]:
+        """Too many pairs to go through one by one: `closest_pair` knows what to do."""
+        tokens = self.ids.tokens
+        points = self.ids.locate(np.arange(len(tokens)))[self.part]
+        R = float(outline(points)[1].max())
+        among: Literal["same", "different"] = "same" if self.alike else "different"
+        found = closest_pair(points.mid.T, groups=self.ids.place, among=among)
+        if found is None:
+            return []
+        if not found.lower > CRAMPED * R:
+            return [tokens.tolist()]
+        pair = int(tokens[found.pair[0]]), int(tokens[found.pair[1]])
+        gaps.offer((arb(found.lower) - 2 * arb(R)).lower(), pair)
+        return []
+
+
 def by_place(place: Ints, along: Floats) -> Ints:
     """The order by place, and by `along` where that is equal: a lexsort, two or three times faster.
 
     A single sort of whole numbers will do: the place and, in the low bits, `along` in steps of a
     fraction of its range. Only where both agree, which is rare, is there something left to sort.
     """
-    low, span = float(along.min()), float(np.ptp(along)) or 1.0
+    half = along / 2  # so that the range is finite
+    low, span = float(half.min()), float(np.ptp(half)) or 1.0
     bits = min(50, 62 - int(place.max()).bit_length())  # floats hold no more without rounding up
-    key = ((along - low) / span * (2.0**bits - 1)).astype(np.int64)
+    half -= low
+    half *= (2.0**bits - 1) / 2
+    half /= span / 2
+    key = half.astype(np.int64)
     np.bitwise_or(key, place << bits, out=key)
     order = np.argsort(key)
     key = np.take(key, order)
     for a, b in _runs(key[1:] == key[:-1]):
         order[a:b] = order[a:b][np.argsort(along[order[a:b]])]
     return order
-
-
-def _different_places(ids: ContextIds, gaps: Gaps) -> None:
-    """Tokens with different x, as far as they may be closer than the smallest gap so far.
-
-    Shades of q and q' are no further apart than q and q' themselves. So they are sorted, and
-    compared with neighbours 1, 2, 3, ... ranks away until none is within reach. Where that would be
-    too many pairs, `closest_pair` knows what to do.
-    """
-    dim, p = len(ids.direction), ids.shade
-    R = float(ids.reach.max())
-    slip = 4 * gamma(dim + 4) * float(ids.size.max())  # twice what a projection is off by
-    order = np.argsort(p)
-    p, place = p[order], ids.place[order]
-    # beyond this distance (of midpoints) a pair is of no interest, or not to be found closer
-    best = np.inf
-    if gaps.pair is not None:  # and so much more, as a computed distance may be too small
-        best = float((gaps.lower + 2 * arb(R)).upper()) * (1 + gamma(dim + 8))
-    pair, compared = None, 0
-    near: list[tuple[int, int]] = []
-    for lag in range(1, len(p)):
-        left = np.flatnonzero(p[lag:] - p[:-lag] <= max(best, CRAMPED * R) + slip)
-        if not len(left):
-            break
-        left = left[place[left] != place[left + lag]]
-        compared += len(left)
-        if compared > PATIENCE * len(p):
-            return _by_points(ids, R, gaps)
-        if not len(left):
-            continue
-        one, other = order[left], order[left + lag]
-        p_one, p_other = ids.locate(one), ids.locate(other)
-        R = max(R, *(float(outline(q)[1].max()) for q in (p_one, p_other)))
-        distance = lengths(p_other.mid - p_one.mid)
-        cramped = distance <= CRAMPED * R
-        near.extend(zip(one[cramped].tolist(), other[cramped].tolist(), strict=True))
-        free = np.where(cramped, np.inf, distance)
-        if free.min() < best:
-            i = int(free.argmin())
-            best, pair = float(free[i]), (int(one[i]), int(other[i]))
-    if pair is not None:
-        lower = arb(best) * (1 - arb(gamma(dim + 8))) - 2 * arb(R)
-        gaps.offer(lower.lower(), (int(ids.tokens[pair[0]]), int(ids.tokens[pair[1]])))
-    gaps.different.extend([int(ids.tokens[i]), int(ids.tokens[j])] for i, j in near)
-    return None
-
-
-def _by_points(ids: ContextIds, R: float, gaps: Gaps) -> None:
-    points = ids.locate(np.arange(len(ids.tokens)))
-    R = max(R, float(outline(points)[1].max()))
-    found = closest_pair(points.mid.T, groups=ids.place, among="different")
-    if found is None:
-        return
-    if found.lower > CRAMPED * R:
-        i, j = found.pair
-        gaps.offer(
-            (arb(found.lower) - 2 * arb(R)).lower(), (int(ids.tokens[i]), int(ids.tokens[j]))
-        )
-    else:
-        gaps.different.append(ids.tokens.tolist())
 
 
 def _runs(joined: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

@@ -53,24 +53,26 @@ class Referee:
         if not len(at):
             return ids
         direction = [arb(g) for g in ids.direction.tolist()]
-        along, q = np.empty((2, len(at))), np.empty((2, len(direction), len(at)))
+        found = np.empty((2, 1 + 2 * len(direction), len(at)))  # midpoints and radii
         pending = list(range(len(at)))
         for net in self._rising(True):
             late = []
             for i in self._watch(pending):
-                moved, exact = self._context_id(net, int(ids.tokens[at[i]]))
-                numbers = [dot(direction, moved), *exact]
+                moved, q = self._context_id(net, int(ids.tokens[at[i]]))
+                numbers = [dot(direction, moved), *moved, *q]
                 scale = max(abs(x.mid()) for x in numbers)
-                if not all(x.rad() <= scale * 2.0**-60 for x in numbers):
+                found[:, :, i] = _floats(numbers)
+                if (
+                    not all(x.rad() <= scale * 2.0**-60 for x in numbers)
+                    or not np.isfinite(found[:, :, i]).all()
+                ):
                     late.append(i)
-                    continue
-                both = np.array(_floats(numbers))
-                along[:, i], q[:, :, i] = both[:, 0], both[:, 1:]
             pending = late
             if not pending:
                 break
         self.undecided.update(int(ids.tokens[at[i]]) for i in pending)
-        return ids.replaced(at, Balls(*along), Balls(*q))
+        along, parts = Balls(*found[:, 0]), Balls(*found[:, 1:])
+        return ids.replaced(at, along, parts[: len(direction)], parts[len(direction) :])
 
     def separate(self, ids: ContextIds, gaps: Gaps) -> Pair | None:
         """Decide the clusters of `gaps`; those that stay undecided stay in it.
@@ -79,10 +81,10 @@ class Referee:
         """
         for net in self._rising(bool(gaps.unsure)):
             tests = TESTS
-            for clusters, view in ((gaps.same, self._by_moved), (gaps.different, self._by_q)):
+            for part, clusters in enumerate((gaps.same, gaps.different)):
                 pending = []
                 for cluster in self._watch(clusters):
-                    found, tight = view(net, ids, cluster)
+                    found, tight = self._apart(net, ids, cluster, part)
                     if tight is None:
                         for lower, pair in found:
                             gaps.offer(lower, pair)
@@ -139,31 +141,27 @@ class Referee:
         moved = net.blocks[0][0].output(net.context_averages(ids, k))
         return moved, [x + y for x, y in zip(net.embed(ids[k], k), moved, strict=True)]
 
-    def _by_moved(self, net: ExactNetwork, ids: ContextIds, cluster: list[int]) -> Neighbours:
-        """Tokens with one x, sorted by what attention adds along the direction.
+    def _apart(
+        self, net: ExactNetwork, ids: ContextIds, cluster: list[int], part: int
+    ) -> Neighbours:
+        """Gaps of the tokens of a cluster: two by their distance, more along some direction.
 
-        Or, if some agree in that (attention of a higher rank), along another one.
+        `part` 0 is what attention adds to them, for tokens with one x; 1 are their context ids.
         """
-        moved = [(self._context_id(net, i)[0], i) for i in cluster]
+        points = [(self._context_id(net, i)[part], i) for i in cluster]
+        final = ctx.prec >= self.cap
+        if len(points) == 2:
+            (a, i), (b, j) = points
+            distance = norm([x - y for x, y in zip(a, b, strict=True)])
+            return neighbours([(arb(0), i), (distance, j)], arb(1), final=final)
         found: Neighbours = ([], None)
         for numbers in (ids.direction, sideways(len(ids.direction))):
             direction = [arb(g) for g in numbers.tolist()]
-            line = [(dot(direction, m), i) for m, i in moved]
-            found = neighbours(line, norm(direction), final=ctx.prec >= self.cap)
+            line = [(dot(direction, point), i) for point, i in points]
+            found = neighbours(line, norm(direction), final=final)
             if found[1] is None:
                 break
         return found
-
-    def _by_q(self, net: ExactNetwork, ids: ContextIds, cluster: list[int]) -> Neighbours:
-        """Tokens with any x: two by their distance, more by a projection."""
-        points = [(self._context_id(net, i)[1], i) for i in cluster]
-        final = ctx.prec >= self.cap
-        if len(points) == 2:
-            (q, i), (q_, j) = points
-            distance = norm([a - b for a, b in zip(q, q_, strict=True)])
-            return neighbours([(arb(0), i), (distance, j)], arb(1), final=final)
-        direction = [arb(w) for w in sideways(len(ids.direction)).tolist()]
-        return neighbours([(dot(direction, q), i) for q, i in points], norm(direction), final=final)
 
     def _rising(self, wanted: bool) -> Iterator[ExactNetwork]:
         """Networks at twice the precision each time, or at what is known to be needed."""

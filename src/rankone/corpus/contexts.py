@@ -7,7 +7,7 @@ whatever the function; this is what ceilings and targets are made of.
 
 from __future__ import annotations
 
-import random
+import secrets
 from collections import Counter
 from itertools import pairwise
 from math import gcd
@@ -61,10 +61,10 @@ def by_prefix_proportions(corpus: Corpus) -> Ints:
     """The same for causal attention: shares within the sentence up to and including the token.
 
     A bag is known by the sum of 128-bit numbers drawn for its words; that two different bags of a
-    corpus agree in it has a chance below 10^-20.
+    corpus agree in it has a chance below 10^-20. They are drawn anew each time, so that no corpus
+    can have been made for them; nothing else depends on them.
     """
-    draw = random.Random(0)
-    numbers = [draw.getrandbits(128) for _ in corpus.vocabulary]
+    numbers = [secrets.randbits(128) for _ in corpus.vocabulary]
     seen: dict[tuple[int, int], int] = {}
     groups = np.empty(corpus.n_tokens, dtype=np.int64)
     ids, bounds = corpus.token_ids.tolist(), corpus.offsets.tolist()

@@ -96,7 +96,8 @@ class FeedForward:
             added = dot(active, self.out_gains)
             written = [added * w for w in self.out[0]]
         else:
-            written = [dot(active, column) for column in zip(*self.out, strict=True)]
+            columns = zip(*self.out, strict=True) if self.out else [()] * len(h)
+            written = [dot(active, column) for column in columns]
         return [x + y + z for x, y, z in zip(h, written, self.bias2, strict=True)]
 
 
@@ -126,7 +127,7 @@ def _largest(scores: Vector) -> Vector:
     marks = []
     for score in scores:
         behind = best - score
-        if behind.is_zero():
+        if score is best or behind.is_zero():
             marks.append(arb(1))
         else:
             marks.append(arb(0) if behind > 0 else arb("nan"))
