@@ -8,8 +8,9 @@ import numpy as np
 from flint import arb
 
 from rankone.certify.evidence import Readings
+from rankone.certify.ids import ContextIds
 from rankone.certify.labels import Head, NoHead
-from rankone.certify.mapping import ContextIds, measure
+from rankone.certify.mapping import measure
 from rankone.certify.outcome import Outcome
 from rankone.certify.referee import Referee
 from rankone.certify.rounding import Ints

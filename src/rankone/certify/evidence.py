@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankone.certify.floats import FloatBalls
+from rankone.certify.ids import ContextIds, outline
 from rankone.certify.labels import Decoded, Head
-from rankone.certify.mapping import ContextIds, outline
 from rankone.certify.rounding import Balls, Floats, Ints, linear
 from rankone.corpus import Corpus
 from rankone.errors import CorpusError

@@ -3,100 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from math import frexp
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from rankone.certify.rounding import Balls, Floats, Ints, gamma
-from rankone.nn.exact_layers import norm
+from rankone.certify.ids import ContextIds, lengths, outline
+from rankone.certify.rounding import Floats, Ints, gamma
 from rankone.theory.closest import closest_pair
 
 CRAMPED = 8.0  # a gap of fewer radii than this is measured again, with more digits
 PATIENCE = 16  # pairs per context that are compared one by one
-
-
-@dataclass(frozen=True)
-class ContextIds:
-    """The context ids q = x + moved of all contexts, that of token `tokens[i]` of the corpus at i.
-
-    ``place[i]`` numbers x: where it is equal, x is the same vector exactly. ``along`` is
-    direction . moved, which is known more precisely than q where x is large. Of q itself only a
-    projection of its midpoint is kept (``shade``, on `sideways`), how far the midpoint is off
-    (``reach``) and how long q can be (``size``); ``locate`` computes moved and q again, (d, k) of k
-    contexts. ``straight``: attention moves all tokens along one line, that of the direction.
-    """
-
-    tokens: Ints
-    place: Ints
-    direction: Floats
-    along: Balls
-    shade: Floats
-    reach: NDArray[np.float32]
-    size: NDArray[np.float32]
-    locate: Callable[[Ints], tuple[Balls, Balls]]
-    straight: bool
-
-    def replaced(self, at: Ints, along: Balls, moved: Balls, q: Balls) -> ContextIds:
-        """Better known context ids in place of those number `at` (in order)."""
-        old = Balls(self.along.mid.copy(), self.along.rad.copy())
-        old[at] = along
-        shade, reach, size = self.shade.copy(), self.reach.copy(), self.size.copy()
-        shade[at], reach[at], size[at] = outline(q)
-
-        def locate(wanted: Ints) -> tuple[Balls, Balls]:
-            found = self.locate(wanted)
-            i = np.minimum(np.searchsorted(at, wanted), len(at) - 1)
-            new = at[i] == wanted
-            for part, better in zip(found, (moved, q), strict=True):
-                part[:, new] = better[:, i[new]]
-            return found
-
-        return replace(self, along=old, shade=shade, reach=reach, size=size, locate=locate)
-
-    @property
-    def length(self) -> arb:
-        """|direction|."""
-        return norm([arb(g) for g in self.direction.tolist()])
-
-
-def sideways(dim: int) -> Floats:
-    """A direction that is shorter than 1, up to rounding, and orthogonal to nothing in particular.
-
-    Projections of two points on it are no further apart than the points.
-    """
-    drawn = np.random.default_rng(0).uniform(0.5, 1.0, dim)
-    return np.asarray(drawn / drawn.sum())
-
-
-def lengths(columns: Floats) -> Floats:
-    """Euclidean norms, off by at most d/2 + 4 roundings, and too small by 2^-500 of the largest.
-
-    A power of two brings the largest entry to about 1, so no square overflows, and what vanishes
-    does not matter beside it.
-    """
-    largest = float(np.abs(columns).max(initial=0.0))
-    if not 0 < largest < np.inf:
-        return np.asarray(np.abs(columns).max(0))
-    unit = 2.0 ** -max(min(frexp(largest)[1], 1000), -1000)
-    x = columns * unit
-    return np.asarray(np.sqrt(np.einsum("ij,ij->j", x, x)) / unit)
-
-
-def outline(q: Balls) -> tuple[Floats, NDArray[np.float32], NDArray[np.float32]]:
-    """shade, reach and size of columns q; the latter two rounded up."""
-    grow = 1 + gamma(len(q.mid) + 8)
-    reach, size = (
-        x * grow + float(x.max(initial=0.0)) * 2.0**-400 for x in (lengths(q.rad), lengths(q.mid))
-    )
-    with np.errstate(over="ignore"):
-        above = [
-            np.nextafter(x.astype(np.float32), np.float32(np.inf)) for x in (reach, size + reach)
-        ]
-    return sideways(len(q.mid)) @ q.mid, above[0], above[1]
 
 
 @dataclass
@@ -226,7 +145,7 @@ class Search:
             points, others = ids.locate(one)[self.part], ids.locate(other)[self.part]
             R = max(R, *(float(outline(q)[1].max()) for q in (points, others)))
             distance = lengths(others.mid - points.mid)
-            cramped = distance <= CRAMPED * R
+            cramped = ~(distance > CRAMPED * R)
             pairs = np.stack([ids.tokens[one], ids.tokens[other]], axis=1)
             near.extend(pairs[cramped].tolist())
             free = np.where(cramped, np.inf, distance)

@@ -15,8 +15,9 @@ from flint import arb, ctx
 
 from rankone.certify.coincide import Place, coincide
 from rankone.certify.evidence import Readings
+from rankone.certify.ids import ContextIds, sideways
 from rankone.certify.labels import Head
-from rankone.certify.mapping import ContextIds, Gaps, sideways
+from rankone.certify.mapping import Gaps
 from rankone.certify.rounding import Balls, Floats, Ints
 from rankone.nn import TokenClassifier
 from rankone.nn.exact import ExactNetwork, exact_network

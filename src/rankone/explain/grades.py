@@ -9,26 +9,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone.certify import Certificate, Outcome, certify_model
 from rankone.certify.certify import CAP
 from rankone.construct import memorize
 from rankone.construct.graded import graded_model
-from rankone.construct.query import Query, fewest_digits
+from rankone.construct.query import Query
 from rankone.construct.setting import Setting, setting
 from rankone.construct.theorem2 import Grade, contextual_mapping
 from rankone.corpus import Corpus
 from rankone.decimals import log10
 from rankone.errors import PrecisionError
+from rankone.explain.promise import promise
 from rankone.nn import Model
-from rankone.theory import bounds
-from rankone.theory.separation import separation
 
 FLOAT_DIGITS = 16
 LARGE = 1500  # columns: beyond, bounds are computed, but no weights
-DRAWS = 1 << 20  # columns times directions tried then
 PER_BIT = 2e-7  # seconds for an exponential, per bit of precision, and what goes with it
 
 Progress = Callable[[str, float], None]
@@ -120,7 +117,7 @@ def explain(
         def tell(stage: str, share: float, told: str = told) -> None:
             progress(f"{told}: {stage}", share)
 
-        make = _promise if len(where.columns) > LARGE else _graded
+        make = _promised if len(where.columns) > LARGE else _graded
         report = make(corpus, where, grade, query, seed)  # type: ignore[arg-type]
         reports.append(_certified(report, corpus, cap, seconds, tell))
     progress("grade practical", 0.0)
@@ -144,7 +141,7 @@ def _graded(corpus: Corpus, where: Setting, grade: Grade, query: Query, seed: in
             where.columns, where.n, grade=grade, query=query, masked=where.masked, seed=seed
         )
     except PrecisionError as error:
-        report = _promise(corpus, where, grade, query, seed)
+        report = _promised(corpus, where, grade, query, seed)
         return replace(report, remark=error.what)
     return GradeReport(
         grade,
@@ -157,37 +154,9 @@ def _graded(corpus: Corpus, where: Setting, grade: Grade, query: Query, seed: in
     )
 
 
-def _promise(corpus: Corpus, where: Setting, grade: Grade, query: Query, seed: int) -> GradeReport:
-    """The figures alone, where there are too many columns to go through all their pairs."""
-    table = separation(where.table)
-    size, dim = where.columns.shape
-    if grade == "paper":
-        if where.positions is None:
-            given = bounds.masked if where.masked else bounds.theorem2
-            bound = given(
-                table.r_min, table.r_max, table.epsilon, vocabulary=size, n=where.n, dim=dim
-            )
-        else:
-            bound = bounds.corollary2(
-                table.r_max,
-                table.epsilon,
-                n=where.n,
-                dim=dim,
-                sentences=corpus.n_sentences,
-                vocabulary=size,
-                masked=where.masked,
-            )
-        digits, log10_bound = float(bound.digits), bound.log10_delta
-    else:
-        x = where.columns
-        points = x if query == "separate" else np.vstack([x, np.zeros((1, dim))])
-        v, asked = fewest_digits(x, points, query, draws=max(4, DRAWS // size), seed=seed)
-        keys, queries = np.sort(x @ v), np.abs(x @ asked)
-        needed = 2 * math.log(where.n) + 3
-        steepest = needed * float((keys[-1] - keys[0]) / np.diff(keys).min())
-        log10_bound = -steepest * float(queries.max() / queries.min()) / math.log(10)
-        digits = -log10_bound + bounds.GUARD
-    remark = f"{size:,} columns are too many to build: figures only"
+def _promised(corpus: Corpus, where: Setting, grade: Grade, query: Query, seed: int) -> GradeReport:
+    digits, log10_bound = promise(corpus, where, grade, query, seed)
+    remark = f"{len(where.columns):,} columns are too many to build: figures only"
     return GradeReport(grade, query, digits, log10_bound, None, Outcome.UNDECIDED, remark)
 
 

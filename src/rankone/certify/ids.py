@@ -1,0 +1,97 @@
+"""The context ids of a corpus in float64, as far as their distances need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import frexp
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from rankone.certify.rounding import Balls, Floats, Ints, gamma
+from rankone.nn.exact_layers import norm
+
+
+@dataclass(frozen=True)
+class ContextIds:
+    """The context ids q = x + moved of all contexts, that of token `tokens[i]` of the corpus at i.
+
+    ``place[i]`` numbers x: where it is equal, x is the same vector exactly. ``along`` is
+    direction . moved, which is known more precisely than q where x is large. Of q itself only a
+    projection of its midpoint is kept (``shade``, on `sideways`), how far the midpoint is off
+    (``reach``) and how long q can be (``size``); ``locate`` computes moved and q again, (d, k) of k
+    contexts. ``straight``: attention moves all tokens along one line, that of the direction.
+    """
+
+    tokens: Ints
+    place: Ints
+    direction: Floats
+    along: Balls
+    shade: Floats
+    reach: NDArray[np.float32]
+    size: NDArray[np.float32]
+    locate: Callable[[Ints], tuple[Balls, Balls]]
+    straight: bool
+
+    def replaced(self, at: Ints, along: Balls, moved: Balls, q: Balls) -> ContextIds:
+        """Better known context ids in place of those number `at` (in order)."""
+        old = Balls(self.along.mid.copy(), self.along.rad.copy())
+        old[at] = along
+        shade, reach, size = self.shade.copy(), self.reach.copy(), self.size.copy()
+        shade[at], reach[at], size[at] = outline(q)
+
+        def locate(wanted: Ints) -> tuple[Balls, Balls]:
+            found = self.locate(wanted)
+            i = np.minimum(np.searchsorted(at, wanted), len(at) - 1)
+            new = at[i] == wanted
+            for part, better in zip(found, (moved, q), strict=True):
+                part[:, new] = better[:, i[new]]
+            return found
+
+        return replace(self, along=old, shade=shade, reach=reach, size=size, locate=locate)
+
+    @property
+    def length(self) -> arb:
+        """|direction|."""
+        return norm([arb(g) for g in self.direction.tolist()])
+
+
+def sideways(dim: int) -> Floats:
+    """A direction that is shorter than 1, up to rounding, and orthogonal to nothing in particular.
+
+    Projections of two points on it are no further apart than the points.
+    """
+    drawn = np.random.default_rng(0).uniform(0.5, 1.0, dim)
+    return np.asarray(drawn / drawn.sum())
+
+
+def lengths(columns: Floats) -> Floats:
+    """Euclidean norms, off by at most d/2 + 4 roundings, and too small by 2^-500 of the largest.
+
+    A power of two brings the largest entry to about 1, so no square overflows, and what vanishes
+    does not matter beside it. NaN for columns that are not finite.
+    """
+    largest = float(np.abs(columns).max(initial=0.0))
+    if not largest < np.inf:
+        finite = np.isfinite(columns).all(0)
+        found = np.full(columns.shape[1], np.nan)
+        found[finite] = lengths(columns[:, finite])
+        return found
+    unit = 2.0 ** -max(min(frexp(largest)[1], 1000), -1000)
+    x = columns * unit
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", x, x)) / unit)
+
+
+def outline(q: Balls) -> tuple[Floats, NDArray[np.float32], NDArray[np.float32]]:
+    """shade, reach and size of columns q; the latter two rounded up."""
+    grow = 1 + gamma(len(q.mid) + 8)
+    reach, size = (
+        x * grow + np.nanmax(x, initial=0.0) * 2.0**-400 for x in (lengths(q.rad), lengths(q.mid))
+    )
+    with np.errstate(over="ignore"):
+        above = [
+            np.nextafter(x.astype(np.float32), np.float32(np.inf)) for x in (reach, size + reach)
+        ]
+    return sideways(len(q.mid)) @ q.mid, above[0], above[1]
