@@ -51,9 +51,11 @@ class Certificate:
     ``r`` (Definition 2). ``closest`` are the two that lie closest.
     ``labels``: ``wrong`` labels differ from the file's, and ``unavoidable`` must in any function of
     the same input; equal numbers are certified. For every token the output is within
-    1/2 - ``margin`` of the number of the label that the network decides for, ``worst`` being where
-    it is furthest off. A model that has no readout, whose head is all zeros, says nothing of
-    labels: then all this is None.
+    1/2 - ``margin`` of the number of the label that the network decides for, or beyond the first
+    or the last label; with a head of another kind the label's logit leads all others by twice
+    ``margin`` or more (which is never said to be more than 1/2). ``worst`` is where it is least.
+    A model that has no readout, whose head is all zeros, says nothing of labels: then all this is
+    None.
     ``float_distance``: no output of the float64 run is further than this from the exact one; and
     ``float_labels`` tells whether it decides for the same labels.
     ``decided`` counts the tokens that floats decided, those that needed Arb (``exact``), and those
@@ -131,8 +133,10 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
             if set(given[name]) != set(keys):
                 raise KeyError(name)
         found = Certificate(**given)
-        if found.cap < 1 or document["ok"] is not found.ok:
-            raise ValueError("cap or ok")
+        if found.cap < 1:
+            raise ValueError(f"cap {found.cap}")
+        if document["ok"] is not found.ok:
+            raise ValueError(f"ok {document['ok']} beside outcome {found.outcome.value}")
         return found
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise CertificateError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -64,13 +65,15 @@ def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> l
         "wrong": labels.wrong,
         "unavoidable": labels.unavoidable,
         "float_labels": proof.float_labels,
-        "reason": reason(model, corpus, mapping, labels, old.cap),
     }
     reasons = [
         f"it says {name} {_shown(getattr(old, name))}, proved is {_shown(value)}"
         for name, value in exact.items()
         if getattr(old, name) != value
     ]
+    why = reason(model, corpus, mapping, labels, old.cap)
+    if _without_lines(old.reason) != _without_lines(why):
+        reasons.append(f"it says reason {old.reason}, found is {why}")
     closest = spots(corpus, mapping.pair)
     if _places(old.closest) != _places(closest):
         reasons.append(f"it says closest {_shown(old.closest)}, found are {_shown(closest)}")
@@ -90,8 +93,12 @@ def _implied(claimed: str | float, bound: arb | float, lower: bool) -> bool:
     """Whether a bound from below (or above) that was proved implies the one that is claimed."""
     said, proved = arb(claimed), arb(bound)
     if not said.is_finite() and not proved.is_finite():
-        return True
+        return bool(said > 0) == bool(proved > 0)
     return bool(said <= proved if lower else said >= proved)
+
+
+def _without_lines(text: str | None) -> str:
+    return re.sub(r"line \d+ ", "", text or "")
 
 
 def _places(pair: tuple[Spot, Spot] | None) -> set[tuple[int, int]]:

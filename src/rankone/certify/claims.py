@@ -72,7 +72,7 @@ def judge_labels(
     """The label of every token, and whether one more could have been right."""
     if isinstance(head, NoHead):
         return LabelClaim()
-    margin = referee.decode(head, readings)
+    margin, worst = referee.decode(head, readings)
     sure = readings.off < 0.5
     wrong = (readings.labels != gold) & sure
     targets = best_targets(contexts, gold)
@@ -82,12 +82,15 @@ def judge_labels(
     outcome = Outcome.CERTIFIED if sure.all() else Outcome.UNDECIDED
     if len(too_many):
         outcome = Outcome.REFUTED
-    worst = int(np.where(np.isnan(readings.off), np.inf, readings.off).argmax())
+    furthest = int(np.where(np.isnan(readings.off), np.inf, readings.off).argmax())
+    left = (0.5 - arb(float(readings.off[furthest]))).lower()
+    if not margin < left:
+        margin, worst = left, furthest
     return LabelClaim(
         outcome,
         int(wrong.sum()),
         targets.errors,
-        margin.min((0.5 - arb(float(readings.off[worst]))).lower()) if sure.all() else None,
+        margin if sure.all() else None,
         worst,
         (int(too_many[0]), int(readings.labels[too_many[0]])) if len(too_many) else None,
     )

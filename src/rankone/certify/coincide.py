@@ -49,30 +49,38 @@ def coincide(network: TokenClassifier, one: Place, other: Place) -> bool | None:
     (x, seen), (x_, seen_) = (_averages(network, heads, place, hard) for place in (one, other))
     if hard:
         return _rational(x, heads, seen) == _rational(x_, heads, seen_)
-    pairs = list(zip(heads, seen, seen_, strict=True))
+    differences = [_differences(a, b) for a, b in zip(seen, seen_, strict=True)]
     if len(heads) == 1:
-        ((_, _, _, output), a, b) = pairs[0]
-        return all(
-            _vanishes(x[i] - x_[i], row, a, b) for i, row in enumerate(output)
-        )  # fmt: skip
-    each = (_vanishes(Fraction(0), unit, a, b) for h, a, b in pairs for unit in _units(len(h[2])))
-    return True if x == x_ and all(each) else None
+        sums = [_product(seen[0].D, seen_[0].D), *differences[0]]
+        rows = ([a - b, *row] for a, b, row in zip(x, x_, heads[0][3], strict=True))
+        return all(_vanishes(row, sums) for row in rows)
+    equal = not any(any(part.values()) for parts in differences for part in parts)
+    return True if x == x_ and equal else None
 
 
-def _vanishes(gap: Fraction, row: Vector, a: Average, b: Average) -> bool:
-    """Whether gap D D' + row (N D' - N' D) = 0."""
+def _differences(a: Average, b: Average) -> list[Sum]:
+    """N D' - N' D."""
+    found = []
+    for n, n_ in zip(a.N, b.N, strict=True):
+        total = _product(n, b.D)
+        for exponent, coefficient in _product(n_, a.D).items():
+            total[exponent] -= coefficient
+        found.append(total)
+    return found
+
+
+def _product(a: Sum, b: Sum) -> Sum:
     total: Sum = defaultdict(Fraction)
-    _add(total, gap, a.D, b.D)
-    for w, n, n_ in zip(row, a.N, b.N, strict=True):
-        _add(total, w, n, b.D)
-        _add(total, -w, n_, a.D)
-    return not any(total.values())
+    for (p, c), (q, e) in product(a.items(), b.items()):
+        total[p + q] += c * e
+    return total
 
 
-def _add(total: Sum, factor: Fraction, a: Sum, b: Sum) -> None:
-    if factor:
-        for (p, c), (q, e) in product(a.items(), b.items()):
-            total[p + q] += factor * c * e
+def _vanishes(row: Vector, sums: list[Sum]) -> bool:
+    """Whether the sum of row_i sums_i is 0."""
+    used = [(w, part) for w, part in zip(row, sums, strict=True) if w]
+    exponents = {exponent for _, part in used for exponent in part}
+    return not any(sum(w * part.get(e, 0) for w, part in used) for e in exponents)
 
 
 Head = tuple[list[Vector], list[Vector], list[Vector], list[Vector]]  # W^K, W^Q, W^V, W^O
@@ -125,10 +133,6 @@ def _embed(network: TokenClassifier, token: int, place: int) -> Vector:
     if network.positions is None:
         return x
     return [a + b for a, b in zip(x, _vector(array(network.positions[place])), strict=True)]
-
-
-def _units(size: int) -> list[Vector]:
-    return [[Fraction(int(i == j)) for j in range(size)] for i in range(size)]
 
 
 def _vector(values: Floats) -> Vector:

@@ -104,7 +104,7 @@ def evaluate(
     """
     balls, tokens = FloatBalls(network), np.flatnonzero(contexts == np.arange(len(contexts)))
     along = Balls(np.empty(len(tokens)), np.empty(len(tokens)))
-    shade, (reach, size) = np.empty(len(tokens)), np.empty((2, len(tokens)), np.float32)
+    shade, reach, size = np.empty((3, len(tokens)))
     readings = Readings.room(len(rows))
     direction: Floats | None = None
     done = 0

@@ -8,7 +8,6 @@ from math import frexp
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
 from rankone.certify.rounding import Balls, Floats, Ints, gamma
 from rankone.nn.exact_layers import norm
@@ -30,8 +29,8 @@ class ContextIds:
     direction: Floats
     along: Balls
     shade: Floats
-    reach: NDArray[np.float32]
-    size: NDArray[np.float32]
+    reach: Floats
+    size: Floats
     locate: Callable[[Ints], tuple[Balls, Balls]]
     straight: bool
 
@@ -84,14 +83,10 @@ def lengths(columns: Floats) -> Floats:
     return np.asarray(np.sqrt(np.einsum("ij,ij->j", x, x)) / unit)
 
 
-def outline(q: Balls) -> tuple[Floats, NDArray[np.float32], NDArray[np.float32]]:
+def outline(q: Balls) -> tuple[Floats, Floats, Floats]:
     """shade, reach and size of columns q; the latter two rounded up."""
     grow = 1 + gamma(len(q.mid) + 8)
     reach, size = (
         x * grow + np.nanmax(x, initial=0.0) * 2.0**-400 for x in (lengths(q.rad), lengths(q.mid))
     )
-    with np.errstate(over="ignore"):
-        above = [
-            np.nextafter(x.astype(np.float32), np.float32(np.inf)) for x in (reach, size + reach)
-        ]
-    return sideways(len(q.mid)) @ q.mid, above[0], above[1]
+    return sideways(len(q.mid)) @ q.mid, reach, (size + reach) * grow

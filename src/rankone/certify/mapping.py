@@ -166,7 +166,10 @@ class Search:
         if found is None:
             return []
         if not found.lower > CRAMPED * R:
-            return [tokens.tolist()]
+            if not self.alike:
+                return [tokens.tolist()]
+            place = self.ids.place[self.order]
+            return [tokens[self.order[a:b]].tolist() for a, b in _runs(place[1:] == place[:-1])]
         pair = int(tokens[found.pair[0]]), int(tokens[found.pair[1]])
         gaps.offer((arb(found.lower) - 2 * arb(R)).lower(), pair)
         return []
@@ -182,8 +185,8 @@ def by_place(place: Ints, along: Floats) -> Ints:
     low, span = float(half.min()), float(np.ptp(half)) or 1.0
     bits = min(50, 62 - int(place.max()).bit_length())  # floats hold no more without rounding up
     half -= low
-    half *= (2.0**bits - 1) / 2
-    half /= span / 2
+    half /= span
+    half *= 2.0**bits - 1
     key = half.astype(np.int64)
     np.bitwise_or(key, place << bits, out=key)
     order = np.argsort(key)

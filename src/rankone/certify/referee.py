@@ -102,12 +102,13 @@ class Referee:
         self.undecided.update(gaps.unsure)
         return None
 
-    def decode(self, head: Head, readings: Readings) -> arb:
+    def decode(self, head: Head, readings: Readings) -> tuple[arb, int]:
         """Decide the labels that balls left open; what is found is written into `readings`.
 
-        Returns the smallest margin of those that are decided, which may be smaller than any float.
+        Returns the smallest margin of those that are decided, which may be smaller than any float,
+        and the token that has it.
         """
-        margin, pending = arb(0.5), sorted(readings.run_values)
+        margin, worst, pending = arb(0.5), -1, sorted(readings.run_values)
         for net in self._rising(bool(pending)):
             late = []
             for token in self._watch(pending):
@@ -116,7 +117,8 @@ class Referee:
                 if not off < 0.5:
                     late.append(token)
                     continue
-                margin = margin.min((0.5 - off).lower())
+                if (0.5 - off).lower() < margin:
+                    margin, worst = (0.5 - off).lower(), token
                 readings.labels[token], readings.off[token] = label, 0.0
                 for y, run in zip(values, readings.run_values[token].tolist(), strict=True):
                     away = float((y - run).abs_upper()) if isfinite(run) else inf
@@ -127,7 +129,7 @@ class Referee:
         self.undecided.update(pending)
         if pending:
             readings.distance = inf
-        return margin
+        return margin, worst
 
     def place(self, token: int) -> Place:
         """The sentence of a token, as rows of the table, and its position in it."""

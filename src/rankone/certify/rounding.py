@@ -79,11 +79,12 @@ class Balls:
 def linear(weight: Floats, z: Balls) -> Balls:
     """weight z for exact weights (m, d) or (d,) and balls (d, tokens).
 
-    Off by |weight| rad, for z is, and by gamma_(d+1) |weight| |mid|, for the sum is.
+    Off by |weight| rad, for z is, and by gamma_(d+1) |weight| |mid|, for the sum is; both of these
+    are sums of d terms themselves.
     """
-    size = np.abs(weight)
-    rad = size @ z.rad + gamma(weight.shape[-1] + 1) * (size @ np.abs(z.mid))
-    return Balls(weight @ z.mid, up(rad))
+    size, terms = np.abs(weight), weight.shape[-1]
+    rad = size @ z.rad + gamma(terms + 1) * (size @ np.abs(z.mid))
+    return Balls(weight @ z.mid, up(rad * (1 + gamma(terms + 1))))
 
 
 # exp: ln 2 in three parts, the first with 20 zeros at its end so that k times it is exact

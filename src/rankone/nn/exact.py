@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flint import arb
 from torch import Tensor, nn
@@ -25,6 +25,7 @@ class ExactNetwork:
     positions: Sequence[Vector] | None
     blocks: Sequence[tuple[Attention, FeedForward]]
     causal: bool
+    last: dict[tuple[int, ...], list[Vector]] = field(default_factory=dict)  # sentence -> features
 
     def context_averages(self, ids: Sequence[int], k: int) -> list[Vector]:
         """What the first attention layer averages for token k of a sentence, head by head."""
@@ -41,6 +42,12 @@ class ExactNetwork:
         """What the last block puts out for token k."""
         if len(self.blocks) == 1:
             return self.blocks[0][1](self.context_id(ids, k))
+        if tuple(ids) not in self.last:
+            self.last.clear()
+            self.last[tuple(ids)] = self._all_features(ids)
+        return self.last[tuple(ids)][k]
+
+    def _all_features(self, ids: Sequence[int]) -> list[Vector]:
         z = [self.embed(token, place) for place, token in enumerate(ids)]
         for attention, feedforward in self.blocks:
             fresh = Attention(attention.heads, attention.kind)
@@ -52,7 +59,7 @@ class ExactNetwork:
                 feedforward([a + b for a, b in zip(x, y, strict=True)])
                 for x, y in zip(z, moved, strict=True)
             ]
-        return z[k]
+        return z
 
     def embed(self, token: int, place: int) -> Vector:
         """X + E."""

@@ -1,0 +1,344 @@
+"""Softmax and hardmax averages in float64 balls: the exact average, by Arb, lies in the ball."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from math import inf, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from flint import arb, ctx, fmpq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankone.certify import attention
+from rankone.certify.attention import attend, by_blocks, by_segments, hardest
+from rankone.certify.rounding import Balls, Floats, Ints, U
+from rankone.nn import Rank1Attention, SelfAttention
+
+PLACES = [Fraction(k, 2) for k in (-2, -1, 0, 1, 2)]  # from one end of a ball to the other
+Matrix = list[list[arb]]  # (coordinates, tokens)
+
+
+class Table(NamedTuple):
+    """Balls, and numbers in them."""
+
+    balls: Balls
+    numbers: list[list[Fraction]]
+
+    @property
+    def exact(self) -> Matrix:
+        return [[arb(fmpq(x.numerator, x.denominator)) for x in row] for row in self.numbers]
+
+
+class Problem(NamedTuple):
+    key: Table
+    query: Table
+    value: Table
+    offsets: Ints
+    causal: bool
+
+
+def table(rng: np.random.Generator, mid: Floats, slack: float, same: bool = False) -> Table:
+    """Radii of about `slack` times the numbers; where the exact number is in each, is drawn.
+
+    Numbers at the far ends of their balls make the most of the error, so there are many.
+    """
+    rad = np.abs(mid) * slack * rng.random(mid.shape)
+    places = rng.choice([0, 0, 4, 4, 1, 2, 3], mid.shape)
+    if same:  # all of them off to the same side
+        places = np.full(mid.shape, rng.choice([0, 4]))
+    numbers = [
+        [Fraction(m) + PLACES[place] * Fraction(r) for m, r, place in zip(*row, strict=True)]
+        for row in zip(mid.tolist(), rad.tolist(), places.tolist(), strict=True)
+    ]
+    return Table(Balls(mid, rad), numbers)
+
+
+BITS = 1000
+SCALES = [1e-8, 1e-2, 1.0, 1.0, 1.0, 5.0, 30.0, 1e3, 1e6]
+SLACKS = [0.0, 0.0, U, 1e-12, 1e-6, 1e-2]
+seeds = st.integers(0, 10**9)
+
+
+def draw_problem(seed: int, *, longest: int = 12, size: int | None = None) -> Problem:
+    """Scores from 10^-16 to 10^12, keys and values with common offsets or one giant among them."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 1 + rng.choice([1, 3, longest]), rng.integers(1, 4))
+    offsets = np.cumsum([0, *lengths])
+    n, s = int(offsets[-1]), int(rng.integers(1, 4)) if size is None else size
+    key, query, value = (
+        rng.standard_normal((rows, n)) * rng.choice(SCALES) for rows in (s, s, size or 2)
+    )
+    for numbers in (key, value):
+        numbers += rng.choice([0.0, 0.0, 1.0, 1e8, -1e8]) * np.abs(numbers).max()
+        if rng.random() < 0.2:
+            numbers[:, rng.integers(n)] *= 1e5
+    if rng.random() < 0.2:
+        key[:, :] = key[:, :1] * (1 + U * rng.integers(-3, 4, (s, n)))
+    slack, same = rng.choice(SLACKS), bool(rng.integers(2))
+    return Problem(
+        table(rng, key, slack, same),
+        table(rng, query, slack, same),
+        table(rng, value, rng.choice(SLACKS), same),
+        offsets,
+        bool(rng.integers(2)),
+    )
+
+
+def average(query: list[arb], keys: list[list[arb]], values: list[list[arb]]) -> list[arb]:
+    scores = [sum((q * k for q, k in zip(query, key, strict=True)), arb(0)) for key in keys]
+    weights = [score.exp() for score in scores]
+    columns = zip(*values, strict=True)
+    return [
+        sum((w * v for w, v in zip(weights, column, strict=True)), arb(0)) / sum(weights, arb(0))
+        for column in columns
+    ]
+
+
+def largest(query: list[arb], keys: list[list[arb]], values: list[list[arb]]) -> list[arb]:
+    scores = [sum((q * k for q, k in zip(query, key, strict=True)), arb(0)) for key in keys]
+    best = [i for i, score in enumerate(scores) if not any(other > score for other in scores)]
+    columns = zip(*values, strict=True)
+    return [sum((column[i] for i in best), arb(0)) / len(best) for column in columns]
+
+
+def errors(found: Balls, problem: Problem, way: Any = average) -> list[float]:
+    """|exact - mid| / rad of every average that is known at all."""
+    ratios = []
+    with ctx.workprec(BITS):
+        key, query, value = (
+            list(zip(*t.exact, strict=True)) for t in (problem.key, problem.query, problem.value)
+        )
+        for a, b in pairwise(problem.offsets.tolist()):
+            for k in range(a, b):
+                end = k + 1 if problem.causal else b
+                exact = way(query[k], key[a:end], value[a:end])
+                for row, number in enumerate(exact):
+                    mid, rad = float(found.mid[row, k]), float(found.rad[row, k])
+                    if rad < inf:
+                        off = abs(number - arb(mid))
+                        assert off.rad() <= 1e-9 * rad
+                        ratios.append(float((off / arb(rad)).upper()) if rad else 2.0 * (off != 0))
+    return ratios
+
+
+def segments(problem: Problem) -> tuple[Balls, Problem]:
+    """The same with one query for all, the first, made small enough for `by_segments`."""
+    rng = np.random.default_rng(0)
+    x, y = problem.key.balls.mid, float(problem.query.balls.mid[0, 0])
+    if abs(y) * np.ptp(x) > attention.SAFE_SPREAD:
+        y = float(np.sign(y) * attention.SAFE_SPREAD / np.ptp(x) * 0.99)
+    slack = float((problem.query.balls.rad / np.abs(problem.query.balls.mid)).max())
+    query = table(rng, np.full_like(x, y), slack)
+    one = problem._replace(query=query, value=problem.key)
+    balls = query.balls
+    found = by_segments(y, float(balls.rad.max()), one.key.balls, one.offsets, one.causal)
+    return found, one
+
+
+WAYS = {"segments": 1, "blocks": None, "hardest": None}
+
+
+def solve(name: str, seed: int, **sizes: Any) -> list[float]:
+    problem = draw_problem(seed, size=WAYS[name], **sizes)
+    if name == "segments":
+        return errors(*segments(problem))
+    tables = (t.balls for t in (problem.key, problem.query, problem.value))
+    if name == "blocks":
+        return errors(by_blocks(*tables, problem.offsets, problem.causal), problem)
+    return errors(hardest(*tables, problem.offsets, problem.causal), problem, largest)
+
+
+@pytest.mark.parametrize("name", WAYS)
+@given(seed=seeds)
+def test_the_exact_average_lies_in_the_ball(name: str, seed: int) -> None:
+    assert max(solve(name, seed), default=0.0) <= 1
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_long_sentences_beside_short_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "CELLS", 5000)  # so that tables are cut
+    assert max(solve(name, 1, longest=150)) <= 1
+
+
+@pytest.mark.parametrize("name", ["segments", "blocks"])
+def test_averages_are_known_and_known_well(name: str) -> None:
+    """Of scores about 1, 14 digits; otherwise a ball of everything would do."""
+    rng = np.random.default_rng(0)
+    tables = [table(rng, rng.standard_normal((1, 40)), 0.0) for _ in range(3)]
+    problem = Problem(*tables, np.array([0, 9, 10, 40]), False)
+    if name == "segments":
+        found, _ = segments(problem)
+    else:
+        found = by_blocks(*(t.balls for t in tables), problem.offsets, False)
+    assert found.rad.max() < 1e-13
+
+
+def test_a_hardest_score_is_found_where_there_is_one() -> None:
+    rng = np.random.default_rng(0)
+    tables = [table(rng, rng.standard_normal((2, 40)), 0.0) for _ in range(3)]
+    found = hardest(*(t.balls for t in tables), np.array([0, 9, 10, 40]), False)
+    assert (found.rad == 0).all()
+
+
+def test_hardest_does_not_decide_ties() -> None:
+    """Equal keys, keys that differ by less than is known of them, queries of 0."""
+    zeros = np.zeros((1, 2))
+    key, value = np.array([[1.0, 1.0]]), Balls(np.array([[5.0, 7.0]]), zeros)
+    for keys, queries in (
+        (Balls(key, zeros), Balls(key, zeros)),
+        (Balls(np.array([[1.0, 1.0 + 1e-9]]), zeros + 1e-9), Balls(key, zeros)),
+        (Balls(np.array([[1.0, 2.0]]), zeros), Balls(zeros, zeros)),
+        (Balls(np.array([[1.0, 2.0]]), zeros), Balls(zeros + 1e-9, zeros + 1e-9)),
+    ):
+        assert np.isinf(hardest(keys, queries, value, np.array([0, 2]), False).rad).all()
+
+
+@pytest.mark.parametrize("bad", [inf, -inf, nan])
+@pytest.mark.parametrize("part", ["key", "query", "value", "key radius", "query radius"])
+@pytest.mark.parametrize("way", [by_blocks, hardest])
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:overflow")
+def test_what_is_not_known_stays_unknown(way: Any, part: str, bad: float) -> None:
+    """Nothing finite may be said of a sentence with a token of which nothing is known.
+
+    But a softmax average of known values is no further from the middle than the values are.
+    """
+    rng = np.random.default_rng(0)
+    tables = {name: Balls(rng.standard_normal((2, 5)), np.zeros((2, 5))) for name in NAMES}
+    name, radius = part.split()[0], part.endswith("radius")
+    target = tables[name].rad if radius else tables[name].mid
+    target[1, 2] = abs(bad) if radius else bad
+    if not radius:
+        tables[name].rad[1, 2] = inf
+    found = way(*(tables[name] for name in NAMES), np.array([0, 3, 5]), False)
+    known = np.isfinite(found.rad) & np.isfinite(found.mid)
+    assert known[:, 3:].all()
+    who = slice(2, 3) if name == "query" else slice(0, 3)
+    if part == "value":
+        assert way is hardest or not known[1, :3].any()
+    elif way is hardest:
+        assert not known[:, who].any()
+    else:
+        spread = np.ptp(tables["value"].mid[:, :3], axis=1)[:, None]
+        assert (~known[:, who] | (found.rad[:, who] >= spread / 2)).all()
+
+
+NAMES = ("key", "query", "value")
+
+
+def test_scores_that_overflow_are_not_decided() -> None:
+    """Scores 1e310 - 1e310 = 0 and 1e295: a fused sum takes the first for infinite."""
+    zeros = np.zeros((2, 2))
+    key = Balls(np.array([[1e155, 1e140], [1e155, 0.0]]), zeros)
+    query = Balls(np.array([[1e155, 1e155], [-1e155, -1e155]]), zeros)
+    value = Balls(np.array([[1.0, 2.0]]), zeros[:1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = hardest(key, query, value, np.array([0, 2]), False)
+    assert (np.isinf(found.rad) | (found.mid == 2.0)).all()
+
+
+def test_weights_that_underflow() -> None:
+    """Keys 6e-61 below the largest one, a query of 1e63: weight times key is below all normal."""
+    x = np.array([[0.0, -6e-61, -5.9e-61, -5.95e-61]])
+    rng = np.random.default_rng(0)
+    key, query = table(rng, x, 0.0), table(rng, np.full_like(x, 1e63), 0.0)
+    problem = Problem(key, query, key, np.array([0, 1, 4]), False)
+    found = by_segments(1e63, 0.0, key.balls, problem.offsets, False)
+    assert max(errors(found, problem)) <= 1
+
+
+# Layers
+
+
+@given(seeds, st.booleans())
+def test_rank1_layers(seed: int, constant: bool) -> None:
+    """Eq. 20 without the skip; where all queries are one, by the way for that."""
+    rng = np.random.default_rng(seed)
+    v1, v2, output = rng.standard_normal((3, 3))
+    if constant:
+        v2[1:] = 0.0
+    layer = Rank1Attention.assemble(*map(torch.from_numpy, (v1, v2, output)))
+    check_layer(rng, layer, [(v1[None], v2[None], v1[None], output[:, None])], constant)
+
+
+@given(seeds, st.integers(1, 3), st.integers(1, 3), st.sampled_from(["softmax", "hardmax"]))
+def test_general_layers(seed: int, heads: int, size: int, kind: Any) -> None:
+    """Eq. 2 and 5 without the skip."""
+    rng = np.random.default_rng(seed)
+    layer = SelfAttention(3, heads=heads, head_size=size, kind=kind, dtype=torch.float64)
+    for p in layer.parameters():
+        p.data = torch.from_numpy(rng.standard_normal(tuple(p.shape)))
+    names = ("key", "query", "value", "output")
+    weights = [getattr(layer, name).detach().numpy() for name in names]
+    check_layer(rng, layer, list(zip(*weights, strict=True)), False)
+
+
+def check_layer(
+    rng: np.random.Generator,
+    layer: Rank1Attention | SelfAttention,
+    heads: list[tuple[Floats, Floats, Floats, Floats]],
+    constant: bool,
+) -> None:
+    offsets, causal = np.array([0, 1, 4, 9]), bool(rng.integers(2))
+    mid = rng.standard_normal((3, 9)) * rng.choice([0.1, 1.0, 10.0])
+    if constant:
+        mid[0] = 1.25
+    z = table(rng, mid, rng.choice([0.0, 1e-12]))
+    found = attend(layer, z.balls, offsets, causal)
+    way = largest if isinstance(layer, SelfAttention) and layer.kind == "hardmax" else average
+    with ctx.workprec(BITS):
+        total = [[arb(0)] * 9 for _ in range(3)]
+        for WK, WQ, WV, WO in heads:
+            key, query, value = (product(weight, z.exact) for weight in (WK, WQ, WV))
+            rows: list[list[arb]] = []
+            for a, b in pairwise(offsets.tolist()):
+                for k in range(a, b):
+                    end = k + 1 if causal else b
+                    seen = slice(a, end)
+                    columns = [list(zip(*m, strict=True)) for m in (query, key, value)]
+                    rows.append(way(columns[0][k], columns[1][seen], columns[2][seen]))
+            added = product(WO, [list(row) for row in zip(*rows, strict=True)])
+            both = zip(total, added, strict=True)
+            total = [[a + b for a, b in zip(*pair, strict=True)] for pair in both]
+        for i in range(3):
+            for k in range(9):
+                if found.rad[i, k] < inf:
+                    assert abs(total[i][k] - arb(float(found.mid[i, k]))) <= float(found.rad[i, k])
+
+
+def product(weight: Floats, columns: Matrix) -> Matrix:
+    return [
+        [
+            sum((arb(w) * row[k] for w, row in zip(line, columns, strict=True)), arb(0))
+            for k in range(len(columns[0]))
+        ]
+        for line in weight.tolist()
+    ]
+
+
+# Whether the tests above would notice if a term were missing.
+
+
+@pytest.mark.parametrize(
+    ("way", "less"),
+    [
+        ("segments", {"EXP_ERROR": 0.0, "gamma": lambda _: 0.0}),
+        ("segments", {"spread_by": lambda tau: 0 * tau}),
+        ("blocks", {"EXP_ERROR": 0.0, "gamma": lambda _: 0.0, "U": 0.0}),
+        ("blocks", {"spread_by": lambda tau: 0 * tau}),
+        ("blocks", {"U": 0.0}),
+        ("hardest", {"gamma": lambda _: 0.0}),
+        ("hardest", {"up": lambda radius: 0 * radius}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_these_tests_can_fail(
+    monkeypatch: pytest.MonkeyPatch, way: str, less: dict[str, Any]
+) -> None:
+    for name, value in less.items():
+        monkeypatch.setattr(attention, name, value)
+    assert any(max(solve(way, seed), default=0.0) > 1 for seed in range(600))

@@ -1,0 +1,269 @@
+"""`measure` against every pair of context ids in exact fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankone.certify import mapping
+from rankone.certify.ids import ContextIds, outline
+from rankone.certify.mapping import Gaps, measure
+from rankone.certify.rounding import Balls, Floats, Ints, U
+
+Points = list[list[Fraction]]
+
+
+def context_ids(
+    x: Floats, moved: Floats, place: Any, rad: float = 0.0, direction: Floats | None = None
+) -> tuple[ContextIds, Points]:
+    """q = x + moved where nothing is rounded, known up to `rad`; exact points at the far ends.
+
+    x and moved are (d, contexts), and x is equal where `place` is.
+    """
+    rng = np.random.default_rng(0)
+    direction = np.eye(len(x))[0] if direction is None else direction
+    q, n = x + moved, x.shape[1]
+    exact = [
+        [Fraction(a) + int(side) * Fraction(rad) for a, side in zip(*column, strict=True)]
+        for column in zip(q.T.tolist(), rng.choice([-1, 1], q.T.shape), strict=True)
+    ]
+    added = [
+        [a - Fraction(b) for a, b in zip(*pair, strict=True)]
+        for pair in zip(exact, x.T.tolist(), strict=True)
+    ]
+    projected = [dot(direction, point) for point in added]
+    middle = np.array([float(a) for a in projected])
+    off = max(abs(a - Fraction(m)) for a, m in zip(projected, middle.tolist(), strict=True))
+    along = Balls(middle, np.full(n, float(off) * (1 + 4 * U)))
+    tokens, radii = rng.permutation(5 * n)[:n], np.full(q.shape, rad)
+    return gathered(tokens, place, direction, along, Balls(moved, radii), Balls(q, radii)), exact
+
+
+def gathered(
+    tokens: Ints, place: Any, direction: Floats, along: Balls, moved: Balls, q: Balls
+) -> ContextIds:
+    """One-dimensional ones are on a line, of course; all others count as anywhere."""
+    return ContextIds(
+        tokens,
+        np.asarray(place),
+        direction,
+        along,
+        *outline(q),
+        locate=lambda at: (moved[:, at], q[:, at]),
+        straight=len(direction) == 1,
+    )
+
+
+def dot(direction: Floats, point: list[Fraction]) -> Fraction:
+    return sum(
+        (Fraction(a) * b for a, b in zip(direction.tolist(), point, strict=True)), Fraction(0)
+    )
+
+
+def check(ids: ContextIds, exact: Points) -> Gaps:
+    """No pair is closer than `lower`, but for those in a cluster."""
+    gaps = measure(ids)
+    clusters = [set(cluster) for cluster in (*gaps.same, *gaps.different)]
+    square = fraction(gaps.lower) ** 2 if gaps.pair is not None else None
+    for i, j in combinations(range(len(exact)), 2):
+        pair = {int(ids.tokens[i]), int(ids.tokens[j])}
+        if any(pair <= cluster for cluster in clusters):
+            continue
+        distance = sum((a - b) ** 2 for a, b in zip(exact[i], exact[j], strict=True))
+        assert square is not None
+        assert square <= distance
+    if gaps.pair is not None:
+        assert set(gaps.pair) <= set(ids.tokens.tolist())
+        assert gaps.lower > 0
+    return gaps
+
+
+def fraction(x: arb) -> Fraction:
+    assert x.is_exact()
+    mantissa, exponent = map(int, x.man_exp())
+    return Fraction(mantissa) * Fraction(2) ** exponent
+
+
+@st.composite
+def clouds(draw: st.DrawFn) -> tuple[ContextIds, Points]:
+    """Few places, offsets of units in the last place: equal points, near misses, wide gaps."""
+    dim, n = draw(st.integers(1, 4)), draw(st.integers(1, 14))
+    rng = np.random.default_rng(draw(st.integers(0, 10**9)))
+    places = draw(st.integers(1, 5))
+    place = rng.integers(0, places, n)
+    step = draw(st.sampled_from([1.0, 2.0**-20, 2.0**-45]))
+    spots = rng.integers(-3, 4, (dim, places)) * draw(st.sampled_from([1.0, step, 64 * step]))
+    moved = rng.integers(-20, 21, (dim, n)) * step
+    rad = draw(st.sampled_from([0.0, 2.0**-60, step / 64, step / 4, step]))
+    direction = rng.integers(-4, 5, dim) + 0.5
+    return context_ids(spots[:, place] * 1.0, moved, place, rad, direction)
+
+
+@given(clouds())
+def test_nothing_is_closer_than_the_bound(problem: tuple[ContextIds, Points]) -> None:
+    check(*problem)
+
+
+@pytest.mark.parametrize("patience", [0, 16])
+@given(problem=clouds())
+def test_nor_if_points_are_many(problem: tuple[ContextIds, Points], patience: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mapping, "PATIENCE", patience)
+        check(*problem)
+
+
+def test_a_bound_is_found_and_close() -> None:
+    """Two hundred points in the plane, known exactly: the bound is that of the closest pair."""
+    rng = np.random.default_rng(1)
+    place = np.arange(200) % 20
+    x = rng.integers(0, 1000, (2, 20))[:, place] * 1.0
+    moved = rng.integers(0, 1 << 20, (1, 200)) * 2.0**-20 * np.array([[1.0], [0.0]])
+    ids, exact = context_ids(x, moved, place)
+    gaps = check(ids, exact)
+    best = min(
+        sum((a - b) ** 2 for a, b in zip(p, q, strict=True)) for p, q in combinations(exact, 2)
+    )
+    assert not gaps.unsure
+    assert fraction(gaps.lower) ** 2 >= best * (1 - Fraction(1, 10**12))
+    i, j = (ids.tokens.tolist().index(token) for token in gaps.pair or ())
+    assert sum((a - b) ** 2 for a, b in zip(exact[i], exact[j], strict=True)) == best
+
+
+def test_one_context_has_no_neighbour() -> None:
+    ids, exact = context_ids(np.ones((2, 1)), np.zeros((2, 1)), [0])
+    gaps = check(ids, exact)
+    assert (gaps.pair, gaps.unsure) == (None, set())
+
+
+def test_contexts_that_coincide_are_left_to_the_referee() -> None:
+    """The same x with the same average, and different x that attention moves to one point."""
+    x = np.array([[0.0, 0.0, 1.0, 4.0], [0.0, 0.0, 0.0, 4.0]])
+    moved = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    ids, exact = context_ids(x, moved, [0, 0, 1, 2])
+    gaps = check(ids, exact)
+    a, b, c, d = ids.tokens.tolist()
+    assert sorted(gaps.same[0]) == sorted([a, b])
+    assert {frozenset(pair) for pair in gaps.different} >= {frozenset([a, c]), frozenset([b, c])}
+    assert d not in gaps.unsure
+
+
+def test_points_that_differ_in_the_last_bit() -> None:
+    """x of size 1 apart by 2^-52, both exactly known: a gap, not a cluster."""
+    x = np.array([[1.0, 1.0 + 2.0**-52, 3.0]])
+    ids, exact = context_ids(x, np.zeros((1, 3)), [0, 1, 2])
+    gaps = check(ids, exact)
+    assert not gaps.unsure
+    assert fraction(gaps.lower) > Fraction(2) ** -53
+    unsure, exact = context_ids(x, np.zeros((1, 3)), [0, 1, 2], rad=2.0**-53)
+    assert set(unsure.tokens[:2].tolist()) <= check(unsure, exact).unsure
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_thousands_of_points(scale: float) -> None:
+    """Against sorting, on a line: the smallest gap of all."""
+    rng = np.random.default_rng(3)
+    n = 20_000
+    x = rng.permutation(n * 10)[:n].astype(float)[None] * scale
+    along = Balls(np.zeros(n), np.zeros(n))
+    q = Balls(x, np.full((1, n), 1e-3))
+    nothing = Balls(np.zeros((1, n)), np.zeros((1, n)))
+    gaps = measure(gathered(np.arange(n), np.arange(n), np.ones(1), along, nothing, q))
+    assert not gaps.unsure
+    assert scale - 2.1e-3 < gaps.lower < scale - 1.9e-3
+
+
+def test_thousands_of_copies() -> None:
+    """Two thousand contexts of one token, and one token far away, all of them too close to call."""
+    n = 2000
+    place = np.r_[np.zeros(n - 1, dtype=np.int64), 1]
+    q = np.zeros((2, n))
+    q[:, -1] = 1e12
+    along = Balls(np.zeros(n), np.full(n, 1e-16))
+    radii = np.full((2, n), 1e-4)
+    moved, around = Balls(np.zeros((2, n)), radii), Balls(q, radii)
+    gaps = measure(gathered(np.arange(n), place, np.ones(2), along, moved, around))
+    assert set(range(n - 1)) <= {token for cluster in gaps.same for token in cluster}
+    assert gaps.different == []
+    assert gaps.lower > 1.4e12
+
+
+@pytest.mark.parametrize(
+    ("apart", "rad"),
+    [
+        pytest.param(1.5945945945945947e-162, 0.0, id="squares underflow"),
+        pytest.param(1e-161, 1e-163, id="radii vanish when squared"),
+    ],
+)
+def test_tiny_context_ids(apart: float, rad: float) -> None:
+    ids, _ = context_ids(np.array([[0.0, apart], [0.0, 0.0]]), np.zeros((2, 2)), [0, 1], rad)
+    ends = [[Fraction(rad), Fraction(0)], [Fraction(apart) - Fraction(rad), Fraction(0)]]
+    check(ids, ends)
+
+
+@np.errstate(over="ignore")
+def test_huge_context_ids() -> None:
+    x = np.array([[1e160, -1e160], [0.0, 1.0]])
+    check(*context_ids(x, np.zeros((2, 2)), [0, 1]))
+
+
+def test_a_bound_of_the_same_token_against_distances_of_others() -> None:
+    """The bound from tokens with one x, and another pair that is closer by less than rounding."""
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        other = rng.uniform(1, 2, 3)
+        computed = float(np.sqrt((other**2).sum()))
+        gap = float(np.nextafter(computed, 0))
+        x = np.array([[0.0, 0.0, 50.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+        x = np.c_[x, x[:, 2] + np.r_[0.0, other]]
+        moved = np.zeros((4, 4))
+        moved[0, 1] = np.nextafter(gap, 9)
+        check(*context_ids(x, moved, [0, 0, 1, 2]))
+
+
+@given(st.integers(0, 10**9), st.integers(1, 6), st.integers(0, 8))
+def test_norms_and_projections(seed: int, dim: int, n: int) -> None:
+    """Sizes of every kind side by side: bounds from above, and projections that do not stretch."""
+    rng = np.random.default_rng(seed)
+    mid = rng.standard_normal((dim, n)) * 10.0 ** rng.integers(-30, 30, n)
+    rad = np.abs(mid) * 10.0 ** rng.integers(-17, 1)
+    shade, reach, size = outline(Balls(mid, rad))
+    norms = [[sum(Fraction(x) ** 2 for x in row) for row in rows.T.tolist()] for rows in (mid, rad)]
+    for k in range(n):
+        assert norms[1][k] <= Fraction(float(reach[k])) ** 2
+        farthest = [
+            abs(Fraction(m)) + Fraction(r) for m, r in zip(mid[:, k], rad[:, k], strict=True)
+        ]
+        assert sum(x * x for x in farthest) <= Fraction(float(size[k])) ** 2
+    for i, j in combinations(range(n), 2):
+        apart = sum(
+            (Fraction(a) - Fraction(b)) ** 2 for a, b in zip(mid[:, i], mid[:, j], strict=True)
+        )
+        slack = 8 * (dim + 4) * Fraction(U) * Fraction(float(max(size)))
+        assert max(abs(Fraction(shade[i]) - Fraction(shade[j])) - slack, Fraction(0)) ** 2 <= apart
+
+
+@pytest.mark.parametrize("along", [[1.0, 1.7e308, 2.0, 3.0], [-1e308, 1e308, 0.0, 1.0]])
+def test_places_stay_together(along: list[float]) -> None:
+    order = mapping.by_place(np.array([2, 2, 1, 0]), np.array(along))
+    assert order.tolist()[:2] == [3, 2]
+    assert set(order.tolist()[2:]) == {0, 1}
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.floats(-1e9, 1e9)), min_size=1, max_size=30))
+def test_order_by_place_and_along(rows: list[tuple[int, float]]) -> None:
+    place, along = (np.array(column) for column in zip(*rows, strict=True))
+    order = mapping.by_place(place, along)
+    assert [rows[i] for i in order] == sorted(rows)
+
+
+@pytest.fixture(autouse=True)
+def many_bits() -> Any:
+    with ctx.workprec(200):
+        yield

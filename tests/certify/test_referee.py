@@ -1,0 +1,217 @@
+"""What floats cannot decide: coincidences are refuted, tiny gaps separated, the cap is kept."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from flint import arb, ctx
+
+from certify import judge
+from rankone import Corpus
+from rankone.certify import Certificate, Outcome, certify_model
+from rankone.decimals import log10 as log10_of
+from rankone.nn import Model
+
+
+def certify(model: Model, *texts: str, cap: int = 400) -> Certificate:
+    """Without labels that matter: the model has no head."""
+    return certify_model(model, Corpus.from_sentences(judge.labelled(texts, [0] * 999)), cap=cap)
+
+
+def plain(table: list[list[float]], **settings: Any) -> Model:
+    """x = (key, query, where attention writes)."""
+    given = {"v1": [1.0, 0.0, 0.0], "v2": [0.0, 1.0, 0.0], "output": [0.0, 0.0, 1.0]}
+    return judge.plain_model(table, **{**given, **settings})
+
+
+ONE = [1.0, 1.0, 0.0]
+
+COINCIDING = {
+    "two words with one vector": (plain([ONE, ONE, [2.0, 1.0, 0.0]]), ["ac", "bc"]),
+    "no key": (plain([ONE, [2.0, 1.0, 0.0]], v1=[0.0, 0.0, 0.0]), ["ab", "abb"]),
+    "no query, equal means": (
+        plain([[float(i), 0.0, 0.0] for i in (1, 2, 3, 4)], v2=[0.0, 0.0, 0.0]),
+        ["abcd", "ad"],
+    ),
+    "nothing is written": (plain([ONE, [2.0, 1.0, 1.0]], output=[0.0, 0.0, 0.0]), ["ab", "abb"]),
+    "one word is moved onto another": (
+        plain([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [2.0, 0.0, 0.0]]),
+        ["ac", "b"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COINCIDING)
+def test_one_context_id_for_two_contexts_is_refuted(name: str) -> None:
+    model, texts = COINCIDING[name]
+    found = certify(model, *texts)
+    assert found.mapping is Outcome.REFUTED is found.outcome
+    assert found.delta == "0"
+    assert found.reason is not None
+    assert found.reason.endswith("must differ, but have one context id")
+    assert found.closest is not None
+    sentences = judge.labelled(texts, [0] * 99)
+    with judge.digits():
+        truth = judge.truth(model, sentences)
+        starts = [sum(map(len, texts[: spot.sentence - 1])) for spot in found.closest]
+        i, j = sorted(s + spot.position - 1 for s, spot in zip(starts, found.closest, strict=True))
+        assert truth.looks[i] != truth.looks[j]
+        assert truth.distances()[i, j] < 1e-100
+
+
+def test_proportional_sentences_are_one_context() -> None:
+    found = certify(plain([ONE, [2.0, 1.0, 0.0]]), "ab", "abab", "ba")
+    assert found.outcome is Outcome.CERTIFIED
+    assert found.contexts == 2
+
+
+@pytest.mark.parametrize("output", [[0.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.5, -0.25, 3.0]])
+@pytest.mark.parametrize("top", [40.0, 140.0, 1000.0, 7000.0])
+def test_gaps_that_no_float_shows(top: float, output: list[float]) -> None:
+    """Keys top, 0 and -1: the averages of {top, 0} and {top, -1} differ by about top e^-top."""
+    model = plain([[top, 1.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 1.0, 0.0]], output=output)
+    found = certify(model, "ab", "ac", cap=4000)
+    assert found.outcome is Outcome.CERTIFIED
+    with ctx.workprec(30_000):
+        weights = [(arb(low) - top).exp() for low in (0, -1)]
+        a, b = (top / (1 + weights[0]), (top - weights[1]) / (1 + weights[1]))
+        gap = abs(a - b) * sum((arb(w) ** 2 for w in output), arb(0)).sqrt()
+        assert arb(found.delta) < gap
+        assert log10_of(found.delta) == pytest.approx(float(gap.log() / arb(10).log()), abs=0.5)
+    assert found.decided["exact"] == 2
+    assert found.digits > top / 2.4
+
+
+def test_a_gap_that_no_float_shows_across_the_diagonal() -> None:
+    """No float sees attention move anything apart, so the direction is that of (1, 1, 1)."""
+    model = plain([[140.0, 1.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 1.0, 0.0]], output=[1.0, 0.0, -1.0])
+    assert certify(model, "ab", "ac").outcome is Outcome.CERTIFIED
+
+
+def test_contexts_that_differ_across_the_main_direction() -> None:
+    """Means (0, 0), (4, 0), (0, 1/2), (0, -1/2): the last two differ where the first two agree."""
+    model = judge.random_model(0, attention="softmax", head_size=2, hidden=0, feedforward="rank1")
+    with torch.no_grad():
+        for parameter in model.network.parameters():
+            parameter.zero_()
+        table = [[0.0, 0.0, 1.0], [8.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]
+        model.network.table[:4] = torch.tensor(table)
+        layer = model.network.blocks[0].attention
+        layer.value[0, 0, 0] = layer.value[0, 1, 1] = 1.0
+        layer.output[0, 0, 0] = layer.output[0, 1, 1] = 1.0
+    assert certify(model, "a", "ab", "ac", "ad").outcome is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize("cap", [20, 100, 900])
+def test_the_cap_is_kept_and_said(cap: int) -> None:
+    model = plain([[7000.0, 1.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 1.0, 0.0]])
+    found = certify(model, "ab", "ac", "b", cap=cap)
+    assert found.mapping is Outcome.UNDECIDED is found.outcome
+    assert found.delta == "0"
+    assert found.reason is not None
+    assert f"{cap:,} digits" in found.reason
+    assert "--cap" in found.reason
+    assert found.digits <= cap + 1
+    assert found.cap == cap
+    assert found.decided["undecided"] == 2
+    assert sum(found.decided.values()) == found.tokens
+
+
+def test_no_digit_more_than_needed() -> None:
+    """The precision doubles, or is foreseen from the sizes of the weights."""
+    model = plain([[300.0, 1.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 1.0, 0.0]])
+    needed = ceil(300 / 2.3026)
+    assert needed < certify(model, "ab", "ac", cap=200_000).digits < 3 * needed
+
+
+def test_several_heads() -> None:
+    """Equal words are refuted, tiny gaps separated; the averages of both heads count."""
+    model = judge.random_model(3, attention="softmax", heads=2, head_size=2)
+    with torch.no_grad():
+        model.network.head.weight.zero_()
+        model.network.head.bias.zero_()
+        layer = model.network.blocks[0].attention
+        layer.key *= 30
+        layer.query *= 30
+    assert certify(model, "abc", "abd", "ab", cap=4000).outcome is Outcome.CERTIFIED
+    with torch.no_grad():
+        model.network.table[1] = model.network.table[0]
+    found = certify(model, "ac", "bc", cap=200)
+    assert found.outcome is Outcome.REFUTED
+
+
+def test_hardmax_that_tells_contexts_apart_or_not() -> None:
+    model = judge.random_model(0, attention="hardmax", dim=2)
+    with torch.no_grad():
+        model.network.head.weight.zero_()
+        model.network.head.bias.zero_()
+        table = [[1.0, 1.0], [1.0, 3.0], [1.0, 2.0], [0.0, 9.0]]
+        model.network.table[:4] = torch.tensor(table)
+        layer = model.network.blocks[0].attention
+        layer.key[0], layer.query[0] = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0]])
+        layer.value[0], layer.output[0] = torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0], [0.5]])
+    assert certify(model, "ca", "c", "cb").outcome is Outcome.CERTIFIED
+    assert certify(model, "cab", "c").outcome is Outcome.REFUTED
+    assert certify(model, "ac", "acd").outcome is Outcome.REFUTED
+
+
+def test_hardmax_that_merges_hundreds_of_contexts() -> None:
+    """The repeated word wins, whatever stands beside it."""
+    rng = np.random.default_rng(0)
+    rest = ("".join(rng.choice(list("bcdef"), rng.integers(1, 6))) for _ in range(300))
+    texts = sorted({"a" * int(rng.integers(1, 9)) + text for text in rest})
+    model = judge.random_model(0, attention="hardmax")
+    corpus = Corpus.from_sentences(judge.labelled(texts, [0] * 9999))
+    assert certify_model(model, corpus, cap=200).mapping is Outcome.REFUTED
+
+
+def near_half(side: float) -> Model:
+    """y of word a is 3/2 + side (30 - average of keys 30 and 0) = 3/2 + side 30 / (1 + e^30).
+
+    Coordinates are key, query, 3/2 (2 for word b), where attention writes, and the number 30.
+    """
+    return judge.plain_model(
+        [[30.0, 1.0, 1.5, 0.0, 30.0], [0.0, 1.0, 2.0, 0.0, 30.0]],
+        v1=[1.0, 0.0, 0.0, 0.0, 0.0],
+        v2=[0.0, 1.0, 0.0, 0.0, 0.0],
+        output=[0.0, 0.0, 0.0, 1.0, 0.0],
+        p=[0.0, 0.0, 1.0, -side, side],
+    )
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0**-8, 2.0**-20, 2.0**-100])
+@pytest.mark.parametrize("side", [1, -1])
+def test_labels_that_no_float_decides(side: int, size: float) -> None:
+    """y is off 3/2 by 10^-12 to 10^-42, to either side: digits decide, and decide rightly."""
+    model = near_half(side * size)
+    right, other = ("Y", "X") if side > 0 else ("X", "Y")
+    sentences = [(["a", "b"], [right, "Y"])]
+    with judge.digits():
+        assert judge.truth(model, sentences).wrong == []
+    found = certify_model(model, Corpus.from_sentences(sentences), cap=100)
+    assert found.outcome is Outcome.CERTIFIED
+    assert found.decided == {"float": 1, "exact": 1, "undecided": 0}
+    found = certify_model(model, Corpus.from_sentences([(["a", "b"], [other, "Y"])]), cap=100)
+    assert found.outcome is Outcome.REFUTED
+    assert found.wrong == 1
+    assert found.reason is not None
+    assert found.reason.startswith("line 1 (sentence 1, position 1)")
+
+
+def test_the_worst_token_is_the_one_with_the_margin() -> None:
+    found = certify_model(near_half(-1.0), Corpus.from_sentences([(["b", "a"], ["Y", "X"])]))
+    assert found.margin == pytest.approx(2.8e-12, rel=0.01)
+    assert found.worst is not None
+    assert found.worst.position == 2
+
+
+def test_a_tie_is_left_undecided() -> None:
+    corpus = Corpus.from_sentences([(["a", "b"], ["X", "Y"])])
+    found = certify_model(near_half(0.0), corpus, cap=50)
+    assert found.labels is Outcome.UNDECIDED
+    assert found.decided["undecided"] == 1
+    assert found.margin is None
