@@ -105,6 +105,7 @@ def evaluate(
     balls, tokens = FloatBalls(network), np.flatnonzero(contexts == np.arange(len(contexts)))
     along = Balls(np.empty(len(tokens)), np.empty(len(tokens)))
     shade, reach, size = np.empty((3, len(tokens)))
+    place, positions = np.empty(len(tokens), np.int64), max(1, network.shape.positions)
     readings = Readings.room(len(rows))
     direction: Floats | None = None
     done = 0
@@ -117,6 +118,10 @@ def evaluate(
         part = slice(done, done + len(own))
         along[part] = linear(direction, chunk.moved[:, own])
         shade[part], reach[part], size[part] = outline(chunk.q[:, own])
+        # X + E is known by the word, or by the word and the position
+        place[part] = rows[chunk.first + own] * positions
+        if network.positions is not None:
+            place[part] += chunk.positions[own]
         readings.add(chunk.first, head.decode(chunk.features), *head.run(z))
         done += len(own)
     assert direction is not None
@@ -124,7 +129,6 @@ def evaluate(
     def locate(at: Ints) -> tuple[Balls, Balls]:
         return _points(balls, rows, offsets, tokens[at])
 
-    place = _places(network, rows, offsets)[tokens]
     straight = isinstance(network.blocks[0].attention, Rank1Attention)
     ids = ContextIds(tokens, place, direction, along, shade, reach, size, locate, straight)
     return ids, readings
@@ -151,11 +155,3 @@ def main_direction(moved: Floats) -> Floats:
     if 0 < largest < inf:  # scaled, so that products with it do not overflow
         return np.asarray(found / 2.0 ** frexp(largest)[1])
     return np.random.default_rng(1).normal(size=len(moved))
-
-
-def _places(network: TokenClassifier, rows: Ints, offsets: Ints) -> Ints:
-    """A number for X + E of each token: the word, or the word and the position."""
-    if network.positions is None:
-        return rows
-    positions = np.arange(len(rows)) - np.repeat(offsets[:-1], np.diff(offsets))
-    return rows * len(network.positions) + positions

@@ -19,7 +19,7 @@ CELLS = 1 << 20  # hidden units of one table
 
 @dataclass(frozen=True)
 class Chunk:
-    """Tokens `first:last` of the corpus; columns.
+    """Tokens `first:last` of the corpus and their positions; columns.
 
     ``moved`` is what the first attention layer adds to X + E, ``q`` the sum (the context ids),
     ``features`` what the last block puts out.
@@ -27,6 +27,7 @@ class Chunk:
 
     first: int
     last: int
+    positions: Ints
     moved: Balls
     q: Balls
     features: Balls
@@ -51,7 +52,7 @@ class FloatBalls:
             z = self.feedforwards[0](q)
             for attention, layer in zip(self.attentions[1:], self.feedforwards[1:], strict=True):
                 z = layer(z + attend(attention, z, starts, self.causal))
-            yield Chunk(first, last, moved, q, z)
+            yield Chunk(first, last, positions(starts), moved, q, z)
 
     def context_ids(self, ids: Ints, offsets: Ints) -> tuple[Balls, Balls]:
         """What the first attention layer adds to X + E, and the sum."""
@@ -64,8 +65,12 @@ class FloatBalls:
         x = np.ascontiguousarray(self.table[ids].T)
         if self.positions is None:
             return Balls(x, np.zeros_like(x))
-        place = np.arange(len(ids)) - np.repeat(offsets[:-1], np.diff(offsets))
-        return Balls.rounded(x + self.positions[place].T)
+        return Balls.rounded(x + self.positions[positions(offsets)].T)
+
+
+def positions(offsets: Ints) -> Ints:
+    """The place of every token in its sentence, from 0."""
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
 def feedforward(layer: nn.Module | Tensor) -> Callable[[Balls], Balls]:

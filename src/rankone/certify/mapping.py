@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankone.certify.ids import ContextIds, lengths, outline
 from rankone.certify.rounding import Floats, Ints, gamma
+from rankone.spans import SPAN
 from rankone.theory.closest import closest_pair
 
 CRAMPED = 8.0  # a gap of fewer radii than this is measured again, with more digits
@@ -59,18 +60,23 @@ def _neighbours(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
     the largest radius and two neighbours are g apart, all to the left of the gap is at least g - 2R
     away from all to its right, so neighbours are enough.
     """
-    place, mid = np.take(ids.place, order), np.take(ids.along.mid, order)
     R = float(ids.along.rad.max())
-    same = place[1:] == place[:-1]
-    gap = np.nextafter(mid[1:] - mid[:-1], 0.0)
-    sure = gap > CRAMPED * R
-    at = np.flatnonzero(same & sure)
-    if len(at):
-        i = int(at[gap[at].argmin()])
-        lower = (arb(float(gap[i])) - 2 * arb(R)) / ids.length
-        one, other = ids.tokens[order[i : i + 2]].tolist()
-        gaps.offer(lower.lower(), (one, other))
-    gaps.same.extend(ids.tokens[order[a:b]].tolist() for a, b in _runs(same & ~sure))
+    joined = np.zeros(len(order) - 1, dtype=np.bool_)
+    least, at = np.inf, 0
+    for i in range(0, len(joined), SPAN):  # piece by piece, so that it all stays in the cache
+        part = order[i : i + SPAN + 1]
+        place, mid = np.take(ids.place, part), np.take(ids.along.mid, part)
+        same = place[1:] == place[:-1]
+        gap = np.nextafter(mid[1:] - mid[:-1], 0.0)
+        sure = gap > CRAMPED * R
+        joined[i : i + SPAN] = same & ~sure
+        free = np.where(same & sure, gap, np.inf)
+        if free.min(initial=np.inf) < least:
+            at, least = i + int(free.argmin()), float(free.min())
+    if least < np.inf:
+        one, other = ids.tokens[order[at : at + 2]].tolist()
+        gaps.offer(((arb(least) - 2 * arb(R)) / ids.length).lower(), (one, other))
+    gaps.same.extend(ids.tokens[order[a:b]].tolist() for a, b in _runs(joined))
 
 
 def _same_place(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
@@ -128,10 +134,7 @@ class Search:
         pair, compared = None, 0
         near: list[list[int]] = []
         for lag in range(1, len(self.p)):
-            within = self.p[lag:] - self.p[:-lag] <= self.threshold(max(best, CRAMPED * R))
-            if self.alike:
-                within &= place[lag:] == place[:-lag]
-            left = np.flatnonzero(within)
+            left = self._within(lag, place, self.threshold(max(best, CRAMPED * R)))
             if not len(left):
                 break
             if not self.alike:
@@ -155,6 +158,17 @@ class Search:
         if pair is not None:
             gaps.offer((arb(best) * (1 - arb(grown)) - 2 * arb(R)).lower(), pair)
         return near
+
+    def _within(self, lag: int, place: Ints, reach: float) -> Ints:
+        """Where a number is no more than `reach` below the one `lag` ranks up."""
+        found = []
+        for i in range(0, len(self.p) - lag, SPAN):
+            end = min(i + SPAN, len(self.p) - lag)
+            within = self.p[i + lag : end + lag] - self.p[i:end] <= reach
+            if self.alike:
+                within &= place[i + lag : end + lag] == place[i:end]
+            found.append(i + np.flatnonzero(within))
+        return np.concatenate(found)
 
     def _by_points(self, gaps: Gaps) -> list[list[int]]:
         """Too many pairs to go through one by one: `closest_pair` knows what to do."""
