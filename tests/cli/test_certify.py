@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,50 +14,15 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import rankone
-from rankone.cli import main
+from answers import CORPUS, Run
 from rankone.construct.graded import graded_model
 from rankone.construct.setting import setting
 from rankone.construct.theorem2 import contextual_mapping
 
-CORPUS = "the DT O\nwill NN B-X\n\nthe DT O\nwill MD O\nrun VB O\n\nthe DT B-X\nwill NN B-X\n"
-
-
-@dataclass
-class Answer:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
 
 @pytest.fixture
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Answer]:
-    def call(*arguments: object) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["rankone", "certify", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        out, err = capsys.readouterr()
-        return Answer(int(left.value.code or 0), out, err)
-
-    return call
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "corpus.conll"
-    path.write_text(CORPUS)
-    return path
-
-
-@pytest.fixture
-def model(tmp_path: Path, corpus: Path) -> Path:
-    rankone.memorize(corpus).save(tmp_path / "model")
-    return tmp_path / "model"
+def run(run: Run) -> Run:
+    return partial(run, "certify")
 
 
 def edit(model: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> None:
@@ -71,9 +35,7 @@ def files(home: Path) -> dict[str, bytes]:
     return {str(p.relative_to(home)): p.read_bytes() for p in home.rglob("*") if p.is_file()}
 
 
-def test_a_memorized_model_is_certified(
-    run: Callable[..., Answer], model: Path, corpus: Path
-) -> None:
+def test_a_memorized_model_is_certified(run: Run, model: Path, corpus: Path) -> None:
     answer = run(model, corpus)
     assert answer.code == 0
     assert f"{corpus}: certified" in answer.out.replace("\n", "")
@@ -84,9 +46,7 @@ def test_a_memorized_model_is_certified(
     assert answer.err == ""
 
 
-def test_json_has_what_was_promised(
-    run: Callable[..., Answer], model: Path, corpus: Path, tmp_path: Path
-) -> None:
+def test_json_has_what_was_promised(run: Run, model: Path, corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "elsewhere.json"
     answer = run(model, corpus, "--json", "--out", out)
     assert (answer.code, answer.err) == (0, "")
@@ -108,7 +68,7 @@ def test_json_has_what_was_promised(
     assert stored == {name: value for name, value in found.items() if name != "files"}
 
 
-def test_quiet(run: Callable[..., Answer], model: Path, corpus: Path) -> None:
+def test_quiet(run: Run, model: Path, corpus: Path) -> None:
     answer = run(model, corpus, "--quiet")
     assert (answer.code, answer.out, answer.err) == (0, "", "")
     assert (model / "certificate.json").exists()
@@ -116,7 +76,7 @@ def test_quiet(run: Callable[..., Answer], model: Path, corpus: Path) -> None:
     assert (answer.code, answer.out, answer.err) == (0, "", "")
 
 
-def test_a_certificate_is_checked(run: Callable[..., Answer], model: Path, corpus: Path) -> None:
+def test_a_certificate_is_checked(run: Run, model: Path, corpus: Path) -> None:
     run(model, corpus, "--quiet")
     before = files(model)
     answer = run(model, corpus, "--check", model / "certificate.json")
@@ -133,7 +93,7 @@ def test_a_certificate_is_checked(run: Callable[..., Answer], model: Path, corpu
 
 
 def test_a_certificate_of_another_model(
-    run: Callable[..., Answer], model: Path, corpus: Path, tmp_path: Path
+    run: Run, model: Path, corpus: Path, tmp_path: Path
 ) -> None:
     run(model, corpus, "--quiet")
     rankone.memorize(corpus, seed=1).save(tmp_path / "other")
@@ -143,7 +103,7 @@ def test_a_certificate_of_another_model(
     assert "the weights are not those that were certified" in answer.out
 
 
-def test_a_wrong_label_is_refuted(run: Callable[..., Answer], model: Path, corpus: Path) -> None:
+def test_a_wrong_label_is_refuted(run: Run, model: Path, corpus: Path) -> None:
     corpus.write_text(CORPUS.replace("run VB O", "run VB B-X"))
     answer = run(model, corpus)
     assert answer.code == 1
@@ -157,9 +117,7 @@ def test_a_wrong_label_is_refuted(run: Callable[..., Answer], model: Path, corpu
     assert "The certificate stands: refuted." in answer.out
 
 
-def test_weights_that_see_no_context_are_refuted(
-    run: Callable[..., Answer], model: Path, corpus: Path
-) -> None:
+def test_weights_that_see_no_context_are_refuted(run: Run, model: Path, corpus: Path) -> None:
     edit(model, lambda tensors: tensors["blocks.0.attention.output"].zero_())
     answer = run(model, corpus, "--json")
     assert answer.code == 1
@@ -178,7 +136,7 @@ def graded(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "graded", path
 
 
-def test_the_proof_s_own_weights(run: Callable[..., Answer], graded: tuple[Path, Path]) -> None:
+def test_the_proof_s_own_weights(run: Run, graded: tuple[Path, Path]) -> None:
     """Enough digits certify them; --cap 20 does not, and says so."""
     home, corpus = graded
     answer = run(home, corpus, "--json")
@@ -220,7 +178,7 @@ BROKEN: list[tuple[str, Callable[[Path], Any], str]] = [
 
 @pytest.mark.parametrize(("name", "damage", "message"), BROKEN, ids=[row[0] for row in BROKEN])
 def test_broken_models_are_refused_and_nothing_is_written(
-    run: Callable[..., Answer],
+    run: Run,
     model: Path,
     corpus: Path,
     name: str,
@@ -248,7 +206,7 @@ REFUSED: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("name", "text", "message"), REFUSED, ids=[row[0] for row in REFUSED])
 def test_other_corpora_are_refused_and_nothing_is_written(
-    run: Callable[..., Answer], model: Path, corpus: Path, name: str, text: str, message: str
+    run: Run, model: Path, corpus: Path, name: str, text: str, message: str
 ) -> None:
     run(model, corpus, "--quiet")
     before = files(model)
@@ -273,7 +231,7 @@ def test_other_corpora_are_refused_and_nothing_is_written(
     ],
 )
 def test_what_is_no_certificate_is_refused(
-    run: Callable[..., Answer],
+    run: Run,
     model: Path,
     corpus: Path,
     tmp_path: Path,
@@ -290,7 +248,7 @@ def test_what_is_no_certificate_is_refused(
 
 
 def test_places_that_cannot_be_written_to(
-    run: Callable[..., Answer], model: Path, corpus: Path, tmp_path: Path
+    run: Run, model: Path, corpus: Path, tmp_path: Path
 ) -> None:
     for place in (tmp_path / "no" / "where.json", tmp_path):
         answer = run(model, corpus, "--out", place)
@@ -301,15 +259,13 @@ def test_places_that_cannot_be_written_to(
 
 
 @pytest.mark.parametrize("cap", ["0", "19", "-1", "many", "1.5"])
-def test_caps_that_are_none(
-    run: Callable[..., Answer], model: Path, corpus: Path, cap: str
-) -> None:
+def test_caps_that_are_none(run: Run, model: Path, corpus: Path, cap: str) -> None:
     answer = run(model, corpus, "--cap", cap)
     assert answer.code == 2
     assert not (model / "certificate.json").exists()
 
 
-def test_a_model_is_read_as_it_was_made(run: Callable[..., Answer], tmp_path: Path) -> None:
+def test_a_model_is_read_as_it_was_made(run: Run, tmp_path: Path) -> None:
     """Scheme, case and columns are those of the model."""
     path = tmp_path / "iob1"
     path.write_text("A I-X 1\nb O 2\n\nc I-X 3\nA I-X 4\n")
@@ -321,16 +277,14 @@ def test_a_model_is_read_as_it_was_made(run: Callable[..., Answer], tmp_path: Pa
     assert "the label '1'" in wrong.err
 
 
-def test_memorizing_anew_takes_the_certificate_away(
-    run: Callable[..., Answer], model: Path, corpus: Path
-) -> None:
+def test_memorizing_anew_takes_the_certificate_away(run: Run, model: Path, corpus: Path) -> None:
     run(model, corpus, "--quiet")
     assert (model / "certificate.json").exists()
     rankone.memorize(corpus).save(model)
     assert not (model / "certificate.json").exists()
 
 
-def test_help(run: Callable[..., Answer]) -> None:
+def test_help(run: Run) -> None:
     text = run("--help").out
     for option in ("--check", "--cap", "--out", "--json", "--quiet"):
         assert option in text

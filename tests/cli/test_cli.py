@@ -8,58 +8,16 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rankone
-from rankone.cli import main
-
-CORPUS = "the DT O\nwill NN B-X\n\nthe DT O\nwill MD O\nrun VB O\n\nthe DT B-X\nwill NN B-X\n"
+from answers import CORPUS, Run
 
 
-@dataclass
-class Answer:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Answer]:
-    def call(*arguments: object) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["rankone", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        out, err = capsys.readouterr()
-        return Answer(int(left.value.code or 0), out, err)
-
-    return call
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "corpus.conll"
-    path.write_text(CORPUS)
-    return path
-
-
-@pytest.fixture
-def model(tmp_path: Path, corpus: Path) -> Path:
-    rankone.memorize(corpus).save(tmp_path / "model")
-    return tmp_path / "model"
-
-
-def test_inspect_tells_ceilings_and_conflicts(run: Callable[..., Answer], corpus: Path) -> None:
+def test_inspect_tells_ceilings_and_conflicts(run: Run, corpus: Path) -> None:
     answer = run("inspect", corpus)
     assert answer.code == 0
     for part in (
@@ -73,9 +31,7 @@ def test_inspect_tells_ceilings_and_conflicts(run: Callable[..., Answer], corpus
     assert "'the' (token 1): O on line 1; B-X on line 8" in answer.out
 
 
-def test_inspect_json_is_one_object_with_what_was_promised(
-    run: Callable[..., Answer], corpus: Path
-) -> None:
+def test_inspect_json_is_one_object_with_what_was_promised(run: Run, corpus: Path) -> None:
     answer = run("inspect", corpus, "--json")
     assert answer.err == ""
     audit = answer.json
@@ -87,12 +43,12 @@ def test_inspect_json_is_one_object_with_what_was_promised(
     assert audit["conflicts"][0]["labels"] == {"O": [1], "B-X": [8]}
 
 
-def test_inspect_other_columns_and_lower_case(run: Callable[..., Answer], corpus: Path) -> None:
+def test_inspect_other_columns_and_lower_case(run: Run, corpus: Path) -> None:
     audit = run("inspect", corpus, "--label-column", 2, "--lower", "--json").json
     assert set(audit["labels"]) == {"DT", "NN", "MD", "VB"}
 
 
-def test_scheme_is_said(run: Callable[..., Answer], tmp_path: Path) -> None:
+def test_scheme_is_said(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "iob1"
     path.write_text("a I-X\nb O\n")
     kept, converted = run("inspect", path), run("inspect", path, "--scheme", "iob2")
@@ -100,9 +56,7 @@ def test_scheme_is_said(run: Callable[..., Answer], tmp_path: Path) -> None:
     assert "read as IOB2" in converted.out
 
 
-def test_memorize_writes_a_model_that_predict_reads(
-    run: Callable[..., Answer], corpus: Path, tmp_path: Path
-) -> None:
+def test_memorize_writes_a_model_that_predict_reads(run: Run, corpus: Path, tmp_path: Path) -> None:
     home = tmp_path / "deep" / "model"
     answer = run("memorize", corpus, "--out", home)
     assert answer.code == 0
@@ -116,9 +70,7 @@ def test_memorize_writes_a_model_that_predict_reads(
     assert "6 as labelled in the file" in found.err
 
 
-def test_memorize_json_has_what_was_promised(
-    run: Callable[..., Answer], corpus: Path, tmp_path: Path
-) -> None:
+def test_memorize_json_has_what_was_promised(run: Run, corpus: Path, tmp_path: Path) -> None:
     answer = run("memorize", corpus, "--out", tmp_path / "m", "--json")
     assert answer.err == ""
     report = answer.json
@@ -144,13 +96,13 @@ def test_memorize_json_has_what_was_promised(
         ("--seed", "7", "--max-length", "19"),
     ],
 )
-def test_memorize_options(run: Callable[..., Answer], options: tuple[str, ...]) -> None:
+def test_memorize_options(run: Run, options: tuple[str, ...]) -> None:
     report = run("memorize", "builtin", *options, "--json").json
     assert report["ok"]
     assert report["files"] == []
 
 
-def test_memorize_with_vectors(run: Callable[..., Answer], corpus: Path, tmp_path: Path) -> None:
+def test_memorize_with_vectors(run: Run, corpus: Path, tmp_path: Path) -> None:
     glove = tmp_path / "glove.txt"
     glove.write_text("the 1 2\nwill 3 -1\nrun 0.5 0.25\n")
     assert run("memorize", corpus, "--vectors", glove, "--json").json["settings"]["dim"] == 2
@@ -160,16 +112,14 @@ def test_memorize_with_vectors(run: Callable[..., Answer], corpus: Path, tmp_pat
     assert "'will' is zero" in answer.err
 
 
-def test_strict(run: Callable[..., Answer], corpus: Path, tmp_path: Path) -> None:
+def test_strict(run: Run, corpus: Path, tmp_path: Path) -> None:
     answer = run("memorize", corpus, "--strict", "--out", tmp_path / "m")
     assert answer.code == 2
     assert "'the' (token 1): O on line 1; B-X on line 8" in answer.err
     assert not (tmp_path / "m").exists()
 
 
-def test_predict_unlabelled_text_and_unknown_words(
-    run: Callable[..., Answer], model: Path, tmp_path: Path
-) -> None:
+def test_predict_unlabelled_text_and_unknown_words(run: Run, model: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("the\nwill\n\nzebra\n")
     answer = run("predict", model, text, "--json").json
@@ -182,16 +132,14 @@ def test_predict_unlabelled_text_and_unknown_words(
     assert run("predict", model, text, "--out", tmp_path / "no" / "where").code == 2
 
 
-def test_predict_reads_text_as_the_model_did(run: Callable[..., Answer], tmp_path: Path) -> None:
+def test_predict_reads_text_as_the_model_did(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "iob1"
     path.write_text("A I-X\nb O\n\nc I-X\nA I-X\n")
     run("memorize", path, "--scheme", "iob2", "--lower", "--out", tmp_path / "m", "--quiet")
     assert run("predict", tmp_path / "m", path, "--json").json["accuracy"] == 1.0
 
 
-def test_predict_refuses_a_sentence_that_is_too_long(
-    run: Callable[..., Answer], model: Path, tmp_path: Path
-) -> None:
+def test_predict_refuses_a_sentence_that_is_too_long(run: Run, model: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("the\n\nthe\nwill\nrun\nrun\n")
     answer = run("predict", model, text)
@@ -200,7 +148,7 @@ def test_predict_refuses_a_sentence_that_is_too_long(
 
 
 def test_predict_reads_the_columns_the_model_was_made_from(
-    run: Callable[..., Answer], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("memorize", corpus, "--label-column", 2, "--out", tmp_path / "m", "--quiet")
     assert run("predict", tmp_path / "m", corpus, "--json").json["accuracy"] == 1.0
@@ -215,7 +163,7 @@ def test_predict_reads_the_columns_the_model_was_made_from(
 
 
 def test_predict_writes_through_a_pipe_and_keeps_modes(
-    run: Callable[..., Answer], model: Path, corpus: Path, tmp_path: Path
+    run: Run, model: Path, corpus: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "found"
     out.write_text("old")
@@ -231,7 +179,7 @@ def test_predict_writes_through_a_pipe_and_keeps_modes(
 
 
 def test_predict_refuses_rows_that_a_token_would_break(
-    run: Callable[..., Answer], model: Path, tmp_path: Path
+    run: Run, model: Path, tmp_path: Path
 ) -> None:
     text = tmp_path / "t.jsonl"
     text.write_text('{"tokens": ["the"]}\n{"tokens": ["a\\tb"]}\n')
@@ -241,7 +189,7 @@ def test_predict_refuses_rows_that_a_token_would_break(
     assert run("predict", model, text, "--json").json["tokens"] == 2
 
 
-def test_words_are_shown_as_they_are(run: Callable[..., Answer], tmp_path: Path) -> None:
+def test_words_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "odd.tsv"
     path.write_text("a\t:car:\nb\t[red]x\nc\t\x1b[31mz\n", encoding="utf-8")
     out = run("inspect", path).out
@@ -261,7 +209,7 @@ BAD = [
 @pytest.mark.parametrize("command", ["inspect", "memorize"])
 @pytest.mark.parametrize(("data", "message"), BAD)
 def test_bad_files_end_with_status_2_and_write_nothing(
-    run: Callable[..., Answer], tmp_path: Path, command: str, data: bytes, message: str
+    run: Run, tmp_path: Path, command: str, data: bytes, message: str
 ) -> None:
     path = tmp_path / "bad"
     path.write_bytes(data)
@@ -291,7 +239,7 @@ def test_bad_files_end_with_status_2_and_write_nothing(
     ],
 )
 def test_other_refusals(
-    run: Callable[..., Answer],
+    run: Run,
     tmp_path: Path,
     corpus: Path,
     arguments: tuple[str, ...],
@@ -314,19 +262,17 @@ def test_other_refusals(
         ("nonsense",),
     ],
 )
-def test_wrong_usage_ends_with_status_2(
-    run: Callable[..., Answer], arguments: tuple[str, ...]
-) -> None:
+def test_wrong_usage_ends_with_status_2(run: Run, arguments: tuple[str, ...]) -> None:
     assert run(*arguments).code == 2
 
 
-def test_quiet_says_nothing(run: Callable[..., Answer], corpus: Path, tmp_path: Path) -> None:
+def test_quiet_says_nothing(run: Run, corpus: Path, tmp_path: Path) -> None:
     for arguments in (("inspect", corpus), ("memorize", corpus, "--out", tmp_path / "m")):
         answer = run(*arguments, "--quiet")
         assert (answer.code, answer.out, answer.err) == (0, "", "")
 
 
-def test_version_and_help(run: Callable[..., Answer]) -> None:
+def test_version_and_help(run: Run) -> None:
     assert run("--version").out.strip() == f"rankone {rankone.__version__}"
     for command in ("inspect", "memorize", "predict"):
         assert "--json" in run(command, "--help").out

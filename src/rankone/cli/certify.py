@@ -24,9 +24,7 @@ def certify(
             show_default=False,
         ),
     ] = None,
-    cap: Annotated[
-        int, typer.Option(metavar="DIGITS", min=20, help="Most decimal digits to compute with.")
-    ] = 200_000,
+    cap: options.Cap = 200_000,
     out: Annotated[
         Path | None,
         typer.Option(

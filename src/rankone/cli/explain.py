@@ -24,24 +24,15 @@ def explain(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
-    vectors: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Given token vectors, a GloVe-style text file; default: drawn ones.",
-            show_default=False,
-        ),
-    ] = None,
+    vectors: options.Vectors = None,
     dim: Annotated[
         int, typer.Option(metavar="D", min=1, max=1 << 12, help="Length of drawn vectors.")
     ] = 2,
-    cap: Annotated[
-        int, typer.Option(metavar="DIGITS", min=20, help="Most decimal digits to compute with.")
-    ] = 200_000,
+    cap: options.Cap = 200_000,
     seconds: Annotated[
         float, typer.Option(metavar="S", min=0.0, help="Most time to certify one grade.")
     ] = 120.0,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the numbers drawn.")] = 0,
+    seed: options.Seed = 0,
     format: options.Format = "auto",
     token_column: options.TokenColumn = None,
     label_column: options.LabelColumn = None,

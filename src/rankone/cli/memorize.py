@@ -26,14 +26,7 @@ def memorize(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
-    vectors: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Given token vectors, a GloVe-style text file; default: the table is free.",
-            show_default=False,
-        ),
-    ] = None,
+    vectors: options.Vectors = None,
     positions: Annotated[
         bool, typer.Option(help="Positional encodings (Corollary 2) or none (Corollary 1).")
     ] = True,
@@ -62,7 +55,7 @@ def memorize(
         Literal["sample", "dense"],
         typer.Option(help="Run the network as written on a sample, or on every token."),
     ] = "sample",
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the numbers drawn.")] = 0,
+    seed: options.Seed = 0,
     format: options.Format = "auto",
     token_column: options.TokenColumn = None,
     label_column: options.LabelColumn = None,

@@ -61,6 +61,18 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=OUTPUT),
 ]
+Vectors = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="TEXT",
+        help="Given token vectors, a GloVe-style text file; otherwise they are chosen.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the numbers drawn.")]
+Cap = Annotated[
+    int, typer.Option(metavar="DIGITS", min=20, help="Most decimal digits to compute with.")
+]
 ModelDirectory = Annotated[
     Path, typer.Argument(metavar="DIR", help="Model directory.", show_default=False)
 ]
