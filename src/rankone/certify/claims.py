@@ -16,6 +16,7 @@ from rankone.certify.referee import Referee
 from rankone.certify.rounding import Ints
 from rankone.corpus.ceilings import best_targets
 
+NOTHING = 2.0**-850  # attention that adds nothing at all is known well enough
 LOOSE = 2.0**-20  # of the size of what attention adds: worse than that is computed with more digits
 
 
@@ -51,7 +52,7 @@ def judge_mapping(ids: ContextIds, referee: Referee) -> MappingClaim:
     """The distances of all contexts, in float64 and, where that is not enough, in Arb."""
     scale = float(np.nanmax(np.abs(ids.along.mid), initial=0.0))
     with np.errstate(invalid="ignore"):
-        known = (ids.along.rad <= LOOSE * scale) & np.isfinite(ids.along.mid)
+        known = (ids.along.rad <= LOOSE * scale + NOTHING) & np.isfinite(ids.along.mid)
         known &= np.isfinite(ids.shade) & np.isfinite(ids.size)
     ids = referee.refine(ids, np.flatnonzero(~known))
     r = float(ids.size.max())

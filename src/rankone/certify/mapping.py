@@ -205,7 +205,10 @@ def by_place(place: Ints, along: Floats) -> Ints:
     np.bitwise_or(key, place << bits, out=key)
     order = np.argsort(key)
     key = np.take(key, order)
-    for a, b in _runs(key[1:] == key[:-1]):
+    ties = key[1:] == key[:-1]
+    if np.count_nonzero(ties) > len(order) // 64:
+        return np.lexsort((along, place))
+    for a, b in _runs(ties):
         order[a:b] = order[a:b][np.argsort(along[order[a:b]])]
     return order
 

@@ -63,10 +63,8 @@ class Referee:
                 numbers = [dot(direction, moved), *moved, *q]
                 scale = max(abs(x.mid()) for x in numbers)
                 found[:, :, i] = _floats(numbers)
-                if (
-                    not all(x.rad() <= scale * 2.0**-60 for x in numbers)
-                    or not np.isfinite(found[:, :, i]).all()
-                ):
+                sharp = all(x.rad() <= scale * 2.0**-60 for x in numbers)
+                if not sharp or not np.isfinite(found[:, :, i]).all():
                     late.append(i)
             pending = late
             if not pending:
