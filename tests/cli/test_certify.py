@@ -250,10 +250,13 @@ def test_what_is_no_certificate_is_refused(
 def test_places_that_cannot_be_written_to(
     run: Run, model: Path, corpus: Path, tmp_path: Path
 ) -> None:
-    for place in (tmp_path / "no" / "where.json", tmp_path):
+    for place, what in (
+        (tmp_path / "no" / "where.json", "no such directory"),
+        (tmp_path, "is a directory"),
+    ):
         answer = run(model, corpus, "--out", place)
         assert answer.code == 2
-        assert "cannot write" in answer.err
+        assert f"{place}: {what}" in answer.err
     assert not (model / "certificate.json").exists()
     assert run(tmp_path / "none", corpus).code == 2
 

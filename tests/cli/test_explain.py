@@ -48,6 +48,7 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("a 1 0\nb 0 1\n")
     for arguments, message in (
+        (["explain", "--out", str(vectors)], "cannot be made"),
         (["explain", str(tmp_path / "none.conll")], "none.conll"),
         (["explain", "toy", "--vectors", str(vectors)], "no vector for 3 of 5 tokens"),
         (["explain", "toy", "--format", "conll"], "read as it is"),

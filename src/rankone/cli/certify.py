@@ -46,13 +46,16 @@ def certify(
     """
     from rankone.cli import console
     from rankone.nn import load
-    from rankone.nn.store import CERTIFICATE
+    from rankone.nn.store import CERTIFICATE, check_place
 
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.certify import certify_model, check_certificate, read_certificate
 
+        path = model / CERTIFICATE if out is None else out
         old = None if check is None else read_certificate(check)
         loaded = load(model)
+        if old is None:
+            check_place(path)
         progress("read", 0.0)
         how = options.reading(format, token_column, label_column)
         corpus = options.read_like(loaded, file, labelled=True, **how)
@@ -61,7 +64,7 @@ def certify(
             document = {**checked.to_json(), "certificate": str(check)}
         else:
             found = certify_model(loaded, corpus, cap=cap, progress=progress)
-            path = found.save(model / CERTIFICATE if out is None else out)
+            found.save(path)
             document = {**found.to_json(), "files": [str(path)]}
     if json:
         console.print_json(document)
@@ -78,6 +81,9 @@ def _show(found: Certificate) -> None:
     from rankone.cli import console
 
     decided = found.decided
+    digits = (
+        f", with up to {found.digits:,} digits" if sum(decided.values()) > decided["float"] else ""
+    )
     console.print_table(
         f"{found.source}: {found.outcome.value}",
         [
@@ -85,9 +91,9 @@ def _show(found: Certificate) -> None:
             ("  context ids are shorter than r", found.r),
             (f"  {found.contexts:,} contexts apart by more than delta", found.delta),
             *_labels(found),
-            ("distance of the float64 run from it", f"below {found.float_distance}"),
+            ("float64 run off by less than", found.float_distance),
             ("tokens decided in float64", f"{decided['float']:,}"),
-            (f"  in Arb, with up to {found.digits:,} digits", f"{decided['exact']:,}"),
+            (f"  in Arb{digits}", f"{decided['exact']:,}"),
             ("  not at all", f"{decided['undecided']:,}"),
             ("seconds", f"{found.seconds['total']:.3f}"),
         ],

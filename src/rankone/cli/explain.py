@@ -52,7 +52,10 @@ def explain(
         from rankone.construct import read_vectors
         from rankone.corpus import read_corpus
         from rankone.explain import draw_plots, explain
+        from rankone.nn.store import make_directory
 
+        if out is not None:
+            make_directory(out)
         progress("read", 0.0)
         corpus = read_corpus(file, **how)
         given = None if vectors is None else read_vectors(vectors, corpus.vocabulary)

@@ -24,6 +24,7 @@ from rankone.explain.sample import (
     sample,
     softmax_average,
 )
+from rankone.nn.store import make_directory
 from rankone.theory import boltzmann
 
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#888888"
@@ -44,7 +45,7 @@ def draw_plots(
 
     The last two need a token that stands in two contexts.
     """
-    home = Path(directory)
+    home = make_directory(directory)
     plots: dict[str, Callable[[], Figure]] = {"boltzmann": plot_boltzmann}
     found = sample(corpus, where, seed=seed)
     if found is not None:
@@ -52,7 +53,6 @@ def draw_plots(
         plots["gap"] = lambda: plot_gap(found)
     files = []
     try:
-        home.mkdir(parents=True, exist_ok=True)
         with matplotlib.rc_context(STYLE):
             for name, plot in plots.items():
                 figure = plot()

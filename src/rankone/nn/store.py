@@ -96,6 +96,25 @@ def write_file(path: str | os.PathLike[str], text: str) -> Path:
     return Path(path)
 
 
+def make_directory(path: str | os.PathLike[str]) -> Path:
+    """A directory to write several things to, which may be there already."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"cannot be made ({error.strerror})", where=str(path), remedy="choose another directory"
+        ) from None
+    return Path(path)
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Refuse, before any work is done for it, a file for which there is no directory."""
+    target = Path(path)
+    if not target.parent.is_dir() or target.is_dir():
+        what = "is a directory" if target.is_dir() else "no such directory"
+        raise OutputError(what, where=str(path), remedy="choose another path")
+
+
 def check_target(directory: str | os.PathLike[str]) -> Path:
     """A new directory, an empty one, or an earlier model of ours; nothing else is written over."""
     try:
