@@ -62,6 +62,13 @@ def test_a_corpus_with_repeats_takes_positions() -> None:
     assert all(g.outcome is Outcome.CERTIFIED for g in found.grades)
 
 
+def test_a_single_context_has_no_gap() -> None:
+    for report in explain(Corpus.from_sentences([(["a"], ["x"])])).grades:
+        assert (report.outcome, report.log10_gap) == (Outcome.CERTIFIED, None)
+        assert report.remark is not None
+        assert "single context" in report.remark
+
+
 def test_figures_alone_for_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """They promise no more than what is built where it can be built."""
     built = explain(toy_corpus(), seconds=0.0).grades

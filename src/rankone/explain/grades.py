@@ -171,8 +171,10 @@ def _certified(
     if needed > seconds:
         return replace(report, remark=f"would take about {needed:,.0f} s (--seconds)")
     certificate = certify_model(report.model, corpus, cap=cap, progress=progress)
-    gap = log10(certificate.delta) if certificate.ok else None
-    return replace(report, log10_gap=gap, outcome=certificate.outcome, certificate=certificate)
+    report = replace(report, outcome=certificate.outcome, certificate=certificate)
+    if certificate.contexts == 1:
+        return replace(report, remark="a single context, so nothing has to be told apart")
+    return replace(report, log10_gap=log10(certificate.delta)) if certificate.ok else report
 
 
 def _practical(
