@@ -119,6 +119,15 @@ def test_plots_are_png_and_svg_and_the_same_each_time(tmp_path: Path) -> None:
             assert ElementTree.fromstring(data).tag.endswith("svg")
 
 
+def test_any_word_can_be_drawn(tmp_path: Path) -> None:
+    words = ["$x_{$", "\u6f22\u5b57", "\U0001f600", "a$b$"]
+    pairs = [(words[:3], ["x"] * 3), (words[1:], ["x"] * 3), (words[::2], ["x"] * 2)]
+    corpus = Corpus.from_sentences(pairs)
+    files = draw_plots(tmp_path, corpus, explain(corpus, seconds=0.0).setting)
+    assert "$x_{$" in (tmp_path / "context-ids.svg").read_text(encoding="utf-8")
+    assert len(files) == 6
+
+
 def test_no_token_in_two_contexts_leaves_one_plot(tmp_path: Path) -> None:
     corpus = Corpus.from_sentences([(["a"], ["x"]), (["b"], ["y"])])
     where = explain(corpus, np.array([[1.0, 0.0], [0.0, 1.0]])).setting

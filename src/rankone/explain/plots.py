@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#888888"
 LOGITS = 8.0  # spread of the scores in the plot of context ids: logits of order 1 to 10
 STYLE: dict[Any, Any] = {
     "font.size": 10,
+    "text.parse_math": False,  # a word with dollar signs is a word
     "axes.spines.top": False,
     "axes.spines.right": False,
     "svg.hashsalt": "rankone",  # so that equal plots are equal files
@@ -53,7 +55,8 @@ def draw_plots(
         plots["gap"] = lambda: plot_gap(found)
     files = []
     try:
-        with matplotlib.rc_context(STYLE):
+        with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a letter that the font does not have
             for name, plot in plots.items():
                 figure = plot()
                 for suffix in ("png", "svg"):
