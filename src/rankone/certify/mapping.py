@@ -145,9 +145,9 @@ class Search:
             if not len(left):
                 continue
             one, other = self.order[left], self.order[left + lag]
-            points, others = ids.locate(one)[self.part], ids.locate(other)[self.part]
-            R = max(R, *(float(outline(q)[1].max()) for q in (points, others)))
-            distance = lengths(others.mid - points.mid)
+            points = ids.locate(np.concatenate([one, other]))[self.part]
+            R = max(R, float(outline(points)[1].max()))
+            distance = lengths(points.mid[:, len(one) :] - points.mid[:, : len(one)])
             cramped = ~(distance > CRAMPED * R)
             pairs = np.stack([ids.tokens[one], ids.tokens[other]], axis=1)
             near.extend(pairs[cramped].tolist())
