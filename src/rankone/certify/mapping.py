@@ -89,8 +89,8 @@ def _same_place(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
     def threshold(distance: float) -> float:
         return (distance * length + slip) * (1 + gamma(8))
 
-    search = Search(ids, order, ids.along.mid[order], 0, alike=True, threshold=threshold)
-    gaps.same.extend(search.run(gaps, np.inf, 0.0))
+    sweep = Sweep(ids, order, ids.along.mid[order], 0, alike=True, threshold=threshold)
+    gaps.same.extend(sweep.run(gaps, np.inf, 0.0))
 
 
 def _different_places(ids: ContextIds, gaps: Gaps) -> None:
@@ -104,14 +104,14 @@ def _different_places(ids: ContextIds, gaps: Gaps) -> None:
     if gaps.pair is not None:  # and so much more, as a computed distance may be too small
         best = float((gaps.lower + 2 * arb(R)).upper()) * (1 + gamma(len(ids.direction) + 8))
     order = np.argsort(ids.shade)
-    search = Search(
+    sweep = Sweep(
         ids, order, ids.shade[order], 1, alike=False, threshold=lambda distance: distance + slip
     )
-    gaps.different.extend(search.run(gaps, best, R))
+    gaps.different.extend(sweep.run(gaps, best, R))
 
 
 @dataclass
-class Search:
+class Sweep:
     """The closest pair of tokens with the same x (`alike`) or with different ones.
 
     ``p`` are numbers in increasing order (if alike, for each x by itself) such that two tokens
