@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rankone.cli import app
+from rankone.certify.certify import CAP
+from rankone.cli import app, options
 from rankone.errors import RankOneError
 
 run = CliRunner()
@@ -57,6 +58,10 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
         assert isinstance(result.exception, RankOneError)
         assert message in str(result.exception)
     assert not list(tmp_path.glob("*.png"))
+
+
+def test_the_cap_is_that_of_the_library() -> None:
+    assert options.CAP == CAP
 
 
 @pytest.mark.parametrize("option", ["--cap", "--dim", "--seconds"])

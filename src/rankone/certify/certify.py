@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log2, log10
 
@@ -19,11 +18,10 @@ from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
 from rankone.decimals import ceiled, floored
 from rankone.nn import Model
+from rankone.progress import Progress
 
 CAP = 200_000  # decimal digits
 FLOAT_DIGITS = 16
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from typing import Any
 from flint import arb
 
 from rankone.certify.certificate import Certificate, Spot, hashes, spots
-from rankone.certify.certify import Progress, Proof, prove, reason
+from rankone.certify.certify import Proof, prove, reason
 from rankone.corpus import Corpus
 from rankone.nn import Model
+from rankone.progress import Progress
 
 CHANGED = {
     "weights": "the weights are not those that were certified",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import frexp, inf, isnan
 
@@ -17,6 +16,7 @@ from rankone.corpus import Corpus
 from rankone.errors import CorpusError
 from rankone.nn import Evaluator, Model, Rank1Attention, TokenClassifier
 from rankone.nn.model import check_lengths
+from rankone.progress import Progress
 
 
 def align(model: Model, corpus: Corpus) -> tuple[Ints, Ints]:
@@ -95,7 +95,7 @@ def evaluate(
     offsets: Ints,
     contexts: Ints,
     head: Head,
-    progress: Callable[[str, float], None],
+    progress: Progress,
 ) -> tuple[ContextIds, Readings]:
     """The context id of every context, and what the head makes of every token.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from math import inf, isfinite, nextafter
@@ -22,13 +22,13 @@ from rankone.certify.rounding import Balls, Floats, Ints
 from rankone.nn import TokenClassifier
 from rankone.nn.exact import ExactNetwork, exact_network
 from rankone.nn.exact_layers import Vector, dot, norm
+from rankone.progress import Progress
 
 FIRST = 128  # bits
 GOOD = 10  # bits of a gap that must be known for it to count, unless the cap is reached
 TESTS = 4  # pairs per precision that are tested for being one and the same
 MANY = 1 << 15  # bits from which on a second core pays
 
-Progress = Callable[[str, float], None]
 T = TypeVar("T")
 Pair = tuple[int, int]
 Neighbours = tuple[list[tuple[arb, Pair]], Pair | None]

@@ -24,15 +24,10 @@ def certify(
             show_default=False,
         ),
     ] = None,
-    cap: options.Cap = 200_000,
+    cap: options.Cap = options.CAP,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Where to write the certificate; default DIR/certificate.json.",
-            show_default=False,
-            rich_help_panel=options.OUTPUT,
-        ),
+        options.out("PATH", "Where to write the certificate; default DIR/certificate.json."),
     ] = None,
     format: options.Format = "auto",
     token_column: options.TokenColumn = None,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-Progress = Callable[[str, float], None]
+from rankone.progress import Progress
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -17,18 +17,13 @@ def explain(
     file: options.File = "toy",
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Where to write plots (PNG, SVG) and the weights of every grade.",
-            show_default=False,
-            rich_help_panel=options.OUTPUT,
-        ),
+        options.out("DIR", "Where to write plots (PNG, SVG) and the weights of every grade."),
     ] = None,
     vectors: options.Vectors = None,
     dim: Annotated[
         int, typer.Option(metavar="D", min=1, max=1 << 12, help="Length of drawn vectors.")
     ] = 2,
-    cap: options.Cap = 200_000,
+    cap: options.Cap = options.CAP,
     seconds: Annotated[
         float, typer.Option(metavar="S", min=0.0, help="Most time to certify one grade.")
     ] = 120.0,

@@ -17,15 +17,7 @@ SHOWN = 10
 
 def memorize(
     file: options.File,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Where to write the model.",
-            show_default=False,
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
+    out: Annotated[Path | None, options.out("DIR", "Where to write the model.")] = None,
     vectors: options.Vectors = None,
     positions: Annotated[
         bool, typer.Option(help="Positional encodings (Corollary 2) or none (Corollary 1).")

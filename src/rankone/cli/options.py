@@ -70,12 +70,18 @@ Vectors = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the numbers drawn.")]
+CAP = 200_000  # as in `certify`, which is too heavy to be asked here
 Cap = Annotated[
     int, typer.Option(metavar="DIGITS", min=20, help="Most decimal digits to compute with.")
 ]
 ModelDirectory = Annotated[
     Path, typer.Argument(metavar="DIR", help="Model directory.", show_default=False)
 ]
+
+
+def out(metavar: str, help: str) -> Any:
+    """--out, which each command writes something else to."""
+    return typer.Option(metavar=metavar, help=help, show_default=False, rich_help_panel=OUTPUT)
 
 
 def read_like(model: Model, file: str, *, labelled: bool | None, **given: Any) -> Corpus:

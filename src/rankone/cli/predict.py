@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 def predict(
     model: options.ModelDirectory,
     file: options.File,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Write here, not to standard output.",
-            show_default=False,
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
+    out: Annotated[Path | None, options.out("PATH", "Write here, not to standard output.")] = None,
     format: options.Format = "auto",
     token_column: options.TokenColumn = None,
     label_column: options.LabelColumn = None,

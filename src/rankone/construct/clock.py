@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
-Progress = Callable[[str, float], None]
+from rankone.progress import Progress
 
 
 class Clock:

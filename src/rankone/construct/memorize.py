@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone.construct.assemble import assemble
-from rankone.construct.clock import Clock, Progress
+from rankone.construct.clock import Clock
 from rankone.construct.conditions import (
     as_corpus,
     check_settings,
@@ -29,6 +29,7 @@ from rankone.construct.verify import check_dense, check_fast, outputs
 from rankone.corpus import Corpus
 from rankone.errors import PrecisionError
 from rankone.nn import Model
+from rankone.progress import Progress
 
 DRAWS = 8  # directions are drawn so often before float64 is said not to do
 RESERVE = 0.25  # half of the margin is kept for machines that round in another order

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from rankone.construct.mapping import Floats
 from rankone.errors import VectorError
+from rankone.theory.closest import as_table
 
 SMALLEST, LARGEST = 1e-100, 1e100  # squares and products of positions must not leave float64
 
@@ -61,13 +62,8 @@ def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
 
 def check_vectors(given: ArrayLike, words: Sequence[str]) -> Floats:
     """Definition 1 for given vectors: finite, not 0 (r_min > 0), no two alike (epsilon > 0)."""
-    try:
-        vectors = np.ascontiguousarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise VectorError(
-            f"not a table of numbers ({error})", remedy="give an array with a row per token"
-        ) from None
-    if vectors.ndim != 2 or len(vectors) != len(words) or vectors.shape[1] == 0:
+    vectors = np.ascontiguousarray(as_table(given))
+    if len(vectors) != len(words):
         raise VectorError(
             f"an array of shape {vectors.shape} for {len(words)} tokens",
             remedy="give one row per token, in the order of corpus.vocabulary",

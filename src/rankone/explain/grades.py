@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from rankone.certify import Certificate, Outcome, certify_model
-from rankone.certify.certify import CAP
+from rankone.certify.certify import CAP, FLOAT_DIGITS
 from rankone.construct import memorize
 from rankone.construct.graded import graded_model
 from rankone.construct.query import Query
@@ -23,12 +22,10 @@ from rankone.decimals import log10
 from rankone.errors import PrecisionError
 from rankone.explain.promise import promise
 from rankone.nn import Model
+from rankone.progress import Progress
 
-FLOAT_DIGITS = 16
 LARGE = 1500  # columns: beyond, bounds are computed, but no weights
 PER_BIT = 2e-7  # seconds for an exponential, per bit of precision, and what goes with it
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)

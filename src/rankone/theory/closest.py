@@ -86,16 +86,22 @@ def closest_pair(
     )
 
 
-def as_points(points: ArrayLike) -> Floats:
-    """One point per row, or an error that says which row is none."""
+def as_table(vectors: ArrayLike) -> Floats:
+    """One vector per row, whatever numbers are in it."""
     try:
-        x = np.asarray(points, dtype=np.float64)
+        x = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise VectorError(
             f"not a table of numbers ({error})", remedy="give one vector per row, all of one length"
         ) from None
     if x.ndim != 2 or x.shape[1] == 0:
         raise VectorError(f"an array of shape {x.shape}", remedy="give one vector per row")
+    return x
+
+
+def as_points(points: ArrayLike) -> Floats:
+    """One point per row, or an error that says which row is none."""
+    x = as_table(points)
     if x.size and not max(x.max(), -x.min()) <= LARGEST:  # so written that it is true of NaN
         finite = np.isfinite(x).all(1)
         bad, what = ~finite, "that is not finite"
