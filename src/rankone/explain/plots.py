@@ -32,7 +32,6 @@ BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#888888"
 LOGITS = 8.0  # spread of the scores in the plot of context ids: logits of order 1 to 10
 STYLE: dict[Any, Any] = {
     "font.size": 10,
-    "text.parse_math": False,  # a word with dollar signs is a word
     "axes.spines.top": False,
     "axes.spines.right": False,
     "svg.hashsalt": "rankone",  # so that equal plots are equal files
@@ -134,7 +133,8 @@ def plot_context_ids(found: Sample) -> Figure:
         axis.set_title(f"{title}: {verdict}", fontsize=11)
         axis.set_xlabel("what attention adds to the token, along v")
         axis.margins(x=0.12)
-    axes[0].set_yticks(range(len(found.names)), found.names)
+    # a word with dollar signs is a word, not a formula
+    axes[0].set_yticks(range(len(found.names)), found.names, parse_math=False)
     axes[0].set_ylim(len(found.names) - 0.4, -0.7)
     return figure
 
