@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 # Before anything imports these rooms: every annotated shape is checked at run time.
-install_import_hook(["rankone.nn", "rankone.kernels"], "beartype.beartype")
+# (Not the compiled loops of kernels: what is compiled cannot be wrapped.)
+CHECKED = ["rankone.nn", "rankone.kernels.attention", "rankone.kernels.direct"]
+install_import_hook(CHECKED, "beartype.beartype")
 
 quiet = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=30, derandomize=True, **quiet)

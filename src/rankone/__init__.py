@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rankone.corpus import Audit, Corpus, Sentence, builtin_corpus, inspect, read_corpus
     from rankone.errors import RankOneError
     from rankone.kernels import rank1_attention
-    from rankone.nn import Model, load
+    from rankone.nn import Model, MultiheadRank1Attention, load
 
 _HOME = {
     "Audit": "corpus",
@@ -23,6 +23,7 @@ _HOME = {
     "Corpus": "corpus",
     "Memorized": "construct",
     "Model": "nn",
+    "MultiheadRank1Attention": "nn",
     "RankOneError": "errors",
     "Sentence": "corpus",
     "builtin_corpus": "corpus",
@@ -41,6 +42,7 @@ __all__ = [
     "Corpus",
     "Memorized",
     "Model",
+    "MultiheadRank1Attention",
     "RankOneError",
     "Sentence",
     "builtin_corpus",

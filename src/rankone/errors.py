@@ -42,3 +42,7 @@ class CertificateError(RankOneError):
 
 class OutputError(RankOneError):
     """The place to write to cannot be used."""
+
+
+class AttentionError(RankOneError):
+    """Queries, keys, values and masks that do not fit together, or what the method cannot do."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankone.nn import causal_mask, padding_mask
-from rankone.nn.masks import combine
+from rankone.nn.masks import and_causal, per_query
 
 CPU = torch.device("cpu")
 
@@ -33,36 +33,35 @@ def test_the_last_token_of_a_causal_mask_sees_all_and_the_first_only_itself(n):
     assert causal_mask(n).sum(-1).tolist() == list(range(1, n + 1))
 
 
-def test_nothing_to_combine_is_no_mask():
-    assert combine(3, causal=False, mask=None, device=CPU) is None
+def test_no_mask_stays_none():
+    assert per_query(None) is None
 
 
 def test_causality_alone_is_the_causal_mask():
-    assert torch.equal(combine(4, causal=True, mask=None, device=CPU), causal_mask(4))
+    assert torch.equal(and_causal(None, 4, CPU), causal_mask(4))
 
 
 def test_a_mask_of_real_tokens_is_the_padding_mask():
     lengths = torch.tensor([1, 4, 2])
     real = torch.arange(4) < lengths[:, None]
-    found = combine(4, causal=False, mask=real, device=CPU)
+    found = per_query(real)
     assert torch.equal(found, padding_mask(lengths, 4))
 
 
 def test_a_square_batch_of_real_tokens_is_still_padding():
     real = torch.tensor([[True, False], [True, True]])
-    found = combine(2, causal=False, mask=real, device=CPU)
+    found = per_query(real)
     assert found.tolist() == [[[True, False]], [[True, True]]]
 
 
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("padding", [False, True])
 @given(batch=st.integers(1, 3), n=st.integers(1, 4), data=st.data())
-def test_combining_is_conjunction_entry_by_entry(padding, causal, batch, n, data):
+def test_causality_is_a_conjunction_entry_by_entry(padding, batch, n, data):
     shape = (batch, n) if padding else (batch, n, n)
     count = torch.Size(shape).numel()
     bits = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
     mask = torch.tensor(bits).view(shape)
-    found = combine(n, causal=causal, mask=mask, device=CPU).expand(batch, n, n)
+    found = and_causal(per_query(mask), n, CPU).expand(batch, n, n)
     for b, query, key in np.ndindex(batch, n, n):
         seen = mask[b, key] if padding else mask[b, query, key]
-        assert found[b, query, key] == (seen and (key <= query or not causal))
+        assert found[b, query, key] == (seen and key <= query)

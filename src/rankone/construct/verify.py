@@ -12,7 +12,7 @@ from rankone.construct.mapping import Floats, Ints
 from rankone.construct.targets import ContextTargets
 from rankone.corpus import Corpus
 from rankone.nn import Block, Evaluator, TokenClassifier
-from rankone.nn.masks import combine
+from rankone.nn.masks import per_query
 
 SAMPLE = 1000  # tokens checked by the dense network, if not all are
 CELLS = 1 << 20  # scores or hidden activations of the dense network held at once
@@ -136,8 +136,9 @@ def dense_outputs(
         real = np.arange(n) < corpus.lengths[part][:, None]
         ids, tokens = torch.zeros(at.shape, dtype=torch.int64), torch.from_numpy(real)
         ids[tokens] = torch.from_numpy(corpus.token_ids[at[real]])
-        mask = combine(n, causal=network.shape.causal, mask=tokens, device=ids.device)
-        z = block.attention(dense.embed(ids), mask)[tokens]
+        z = block.attention(dense.embed(ids), per_query(tokens), causal=network.shape.causal)[
+            tokens
+        ]
         where[done : done + len(z)] = at[real]
         for piece in torch.split(z, rows):
             features = block.feedforward(piece)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rankone.kernels.direct import rank1_attention
+from rankone.kernels.attention import rank1_attention
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,7 +25,7 @@ def rank1_attention_ragged(
 
     Where all tokens ask the same query (a query direction that is constant on the vocabulary) the
     weights do not depend on who asks: one exponential per token and one sum per sentence, O(n).
-    Otherwise sentences of equal length are attended to together, O(n^2) per sentence.
+    Otherwise sentences of equal length are attended to together.
     """
     if query.size == 0:
         return query.copy()
@@ -38,13 +38,8 @@ def rank1_attention_ragged(
     out = np.empty_like(query)
     for length, starts in by_length(offsets, CELLS):
         at = starts[:, None] + np.arange(length)
-        x, u = torch.from_numpy(key[at]), torch.from_numpy(value[at])
-        step = max(1, CELLS // (length * len(starts)))
-        for i in range(0, length, step):  # one step, but for a sentence of thousands of tokens
-            some = at[:, i : i + step]
-            seen = np.arange(length) <= np.arange(length)[i : i + step, None]
-            mask = torch.from_numpy(seen) if causal else None
-            out[some] = rank1_attention(torch.from_numpy(query[some]), x, u, mask=mask).numpy()
+        y, x, u = (torch.from_numpy(column[at]) for column in (query, key, value))
+        out[at] = rank1_attention(y, x, u, causal=causal).numpy()
     return out
 
 

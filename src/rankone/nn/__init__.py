@@ -7,6 +7,7 @@ from rankone.nn.evaluate import Evaluator
 from rankone.nn.feedforward import FeedForward, Rank1FeedForward
 from rankone.nn.masks import causal_mask, padding_mask
 from rankone.nn.model import Model, load
+from rankone.nn.multihead import MultiheadRank1Attention
 from rankone.nn.piecewise import PiecewiseLinear
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Evaluator",
     "FeedForward",
     "Model",
+    "MultiheadRank1Attention",
     "Network",
     "PiecewiseLinear",
     "Rank1Attention",

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from rankone.kernels import rank1_attention
+from rankone.nn.masks import and_causal
 
 Mask = Bool[Tensor, "*#batch #n n"]
 
@@ -42,8 +43,10 @@ class SelfAttention(nn.Module):
         self.output = nn.Parameter(torch.randn(heads, dim, head_size, dtype=dtype) * scale)
 
     def forward(
-        self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None
+        self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None, *, causal: bool = False
     ) -> Float[Tensor, "*batch n d"]:
+        if causal:
+            mask = and_causal(mask, z.shape[-2], z.device)
         key, query, value = (
             torch.einsum("hsd,...nd->...hns", weight, z)
             for weight in (self.key, self.query, self.value)
@@ -76,7 +79,8 @@ class Rank1Attention(nn.Module):
 
     Key and value share v1; v2 asks the query. Z is `z` with tokens as rows; v1, v2 and W^O are the
     vectors ``v1``, ``v2`` and ``output``. (The paper's text says value and query share v1; its
-    formula and its proof need key and value.)
+    formula and its proof need key and value.) Long sequences take linear time, O(n log n) if
+    `causal`, unless the mask differs between queries.
     """
 
     def __init__(self, dim: int, *, dtype: torch.dtype | None = None) -> None:
@@ -94,10 +98,10 @@ class Rank1Attention(nn.Module):
         return layer
 
     def forward(
-        self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None
+        self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None, *, causal: bool = False
     ) -> Float[Tensor, "*batch n d"]:
         key = z @ self.v1
-        context = rank1_attention(z @ self.v2, key, key, mask=mask)
+        context = rank1_attention(z @ self.v2, key, key, causal=causal, mask=mask)
         return z + context.unsqueeze(-1) * self.output
 
     @torch.no_grad()

@@ -22,9 +22,9 @@ class Block(nn.Module):
         self.feedforward = feedforward
 
     def forward(
-        self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None
+        self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None, *, causal: bool = False
     ) -> Float[Tensor, "*batch n d"]:
-        out: Tensor = self.feedforward(self.attention(z, mask))
+        out: Tensor = self.feedforward(self.attention(z, mask, causal=causal))
         return out
 
     def expand(self) -> Block:

@@ -100,10 +100,9 @@ class TokenClassifier(nn.Module):
         n = ids.shape[-1]
         if self.positions is not None and n > len(self.positions):
             raise ValueError(f"{n} tokens, but the table of positions has {len(self.positions)}")
-        allowed = masks.combine(n, causal=self.shape.causal, mask=mask, device=ids.device)
         z = self.embed(ids)
         for block in self.blocks:
-            z = block(z, allowed)
+            z = block(z, masks.per_query(mask), causal=self.shape.causal)
         return z
 
     def forward(

@@ -15,7 +15,6 @@ from rankone.kernels.ragged import by_length
 from rankone.nn.attention import Rank1Attention, SelfAttention
 from rankone.nn.classifier import TokenClassifier
 from rankone.nn.feedforward import FeedForward, Rank1FeedForward
-from rankone.nn.masks import causal_mask
 from rankone.spans import spans
 
 Floats = NDArray[np.float64]
@@ -89,8 +88,7 @@ def attention_layer(attention: nn.Module | Tensor, causal: bool) -> Layer:
         rows, out = np.ascontiguousarray(z.T), np.empty(z.shape[::-1])
         for length, starts in by_length(offsets, CELLS // len(attention.key)):
             at = starts[:, None] + np.arange(length)
-            mask = causal_mask(length) if causal else None
-            out[at] = attention(torch.from_numpy(rows[at]), mask).numpy()
+            out[at] = attention(torch.from_numpy(rows[at]), causal=causal).numpy()
         return np.ascontiguousarray(out.T)
 
     return general

@@ -17,13 +17,12 @@ def causal_mask(n: int, device: torch.device | None = None) -> Bool[Tensor, "{n}
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
 
-def combine(
-    n: int, *, causal: bool, mask: Tensor | None, device: torch.device
-) -> Bool[Tensor, "*batch {n} {n}"] | Bool[Tensor, "batch 1 {n}"] | None:
-    """The conjunction of a given mask, (batch, n) for padding or (batch, n, n), and causality."""
-    if mask is not None and mask.dim() == 2:
-        mask = mask[:, None, :]
-    if not causal:
-        return mask
+def per_query(mask: Tensor | None) -> Tensor | None:
+    """A mask with an axis of queries: padding, (batch, n), is the same for all of them."""
+    return mask[:, None, :] if mask is not None and mask.dim() == 2 else mask
+
+
+def and_causal(mask: Tensor | None, n: int, device: torch.device) -> Tensor:
+    """The conjunction of a mask with an axis of queries, and causality."""
     own = causal_mask(n, device)
     return own if mask is None else mask & own

@@ -1,0 +1,118 @@
+"""Rank-1 softmax attention: the score of a query y against a key x is the product y x."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from rankone.errors import AttentionError
+from rankone.kernels.direct import direct_attention
+
+Method = Literal["auto", "direct", "linear"]
+
+broadcast: Callable[..., torch.Size] = torch.broadcast_shapes
+
+SWITCH = 1 << 17  # scores per row from which on `linear` is faster; benchmarks/attention.py
+
+
+def rank1_attention(
+    query: Float[Tensor, "*#batch q"],
+    key: Float[Tensor, "*#batch n"],
+    value: Float[Tensor, "*batch_and_n_or_n_c"],
+    *,
+    causal: bool = False,
+    mask: Bool[Tensor, "*#batch #q n"] | None = None,
+    lengths: Int[Tensor, "*#batch"] | None = None,
+    method: Method = "auto",
+) -> Float[Tensor, "*batch_and_q_or_q_c"]:
+    """out_k = sum_l value_l e^(y_k x_l) / sum_l e^(y_k x_l)   over the keys l that k may attend to.
+
+    y is `query`, x is `key`; a value is a number, (..., n), or a vector, (..., n, c). Leading
+    dimensions (batch, heads) broadcast. A query that may attend to nothing gets 0.
+
+    Args:
+        causal: query k attends to the keys l <= k only, counted from the start of both.
+        mask: True where a query may attend to a key; (..., 1, n) if it is the same for all queries,
+            which is padding.
+        lengths: another way to say padding: only the first so many keys of each row are there.
+        method: ``"linear"`` takes O(n) time and memory, O(n log n) if causal, and agrees with
+            ``"direct"`` to rounding; it can follow no mask that differs between queries.
+            ``"direct"`` computes every score. ``"auto"`` takes the faster one.
+    """
+    vector = value.dim() > max(query.dim(), key.dim())
+    if not vector:
+        value = value.unsqueeze(-1)
+    query, key, value, mask = _aligned(query, key, value, mask, lengths)
+    given, exact = _precision(query, key, value)
+    query, key, value = (x.to(exact) for x in (query, key, value))
+    padding = mask is None or mask.shape[-2] == 1
+    if padding and mask is not None:  # what is not there may be anything, even NaN
+        key, value = key.where(mask[..., 0, :], 0.0), value.where(mask.mT, 0.0)
+    if method == "auto":
+        method = "linear" if padding and query.shape[-1] * key.shape[-1] >= SWITCH else "direct"
+    if method == "linear":
+        if not padding:
+            raise AttentionError(
+                f"a mask of shape {tuple(mask.shape)} differs between queries",  # type: ignore[union-attr]
+                where="rank1_attention",
+                remedy='use method="auto", or say causal, or give a mask of shape (..., 1, n)',
+            )
+        from rankone.kernels.linear import linear_attention
+
+        out = linear_attention(query, key, value, causal, mask)
+    elif method == "direct":
+        with torch.autocast(query.device.type, enabled=False):
+            out = direct_attention(query, key, value, causal=causal, mask=mask)
+    else:
+        raise AttentionError(
+            f"there is no method {method!r}",
+            where="rank1_attention",
+            remedy='use "auto", "direct" or "linear"',
+        )
+    out = out.to(given)
+    return out if vector else out.squeeze(-1)
+
+
+def _aligned(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, lengths: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """All with the same leading dimensions, `lengths` as part of the mask."""
+    q, (n, c) = query.shape[-1], value.shape[-2:]
+    try:
+        if key.shape[-1] != n:
+            raise RuntimeError(f"{key.shape[-1]} keys but {n} values")
+        batch = query.shape[:-1]
+        if not batch == key.shape[:-1] == value.shape[:-2]:  # else torch loads sympy to tell
+            batch = broadcast(batch, key.shape[:-1], value.shape[:-2])
+        if lengths is not None:
+            there = torch.arange(n, device=key.device) < lengths[..., None]
+            there = there.unsqueeze(-2)
+            mask = there if mask is None else mask & there
+        if mask is not None:
+            mask.expand(*batch, q, n)
+    except RuntimeError as error:
+        shapes = {"query": query, "key": key, "value": value, "mask": mask, "lengths": lengths}
+        named = (f"{name} {tuple(x.shape)}" for name, x in shapes.items() if x is not None)
+        raise AttentionError(
+            f"shapes do not fit: {', '.join(named)}",
+            where="rank1_attention",
+            remedy="query (..., q), key (..., n), value (..., n) or (..., n, c), mask (..., q, n) "
+            "or (..., 1, n), lengths (...)",
+        ) from error
+    return query.expand(*batch, q), key.expand(*batch, n), value.expand(*batch, n, c), mask
+
+
+def _precision(*tensors: Tensor) -> tuple[torch.dtype, torch.dtype]:
+    """The type of the result, and the one to compute in: at least float32."""
+    given = tensors[0].dtype
+    for tensor in tensors[1:]:
+        given = torch.promote_types(given, tensor.dtype)
+    if not given.is_floating_point:
+        raise AttentionError(
+            f"numbers of type {given}", where="rank1_attention", remedy="use float32 or float64"
+        )
+    return given, torch.promote_types(given, torch.float32)

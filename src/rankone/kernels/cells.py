@@ -1,0 +1,159 @@
+"""Where a key or a query lies: the grid of a range of either, and the cell of a point."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rankone.kernels import grid
+from rankone.kernels.grid import BITS, CELLS
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+FEW = 8  # octaves that are laid out without looking which of them have points
+STRETCH = 1024
+LARGEST = 2.0**1022  # points beyond are taken as this far
+BIAS, MANTISSA = 1023, 52
+FRACTION = MANTISSA - BITS  # the bits inside a cell
+EDGE = np.int64(-(1 << FRACTION))
+EXTREME = {"nnan", "nsz", "reassoc"}  # the numbers are known to be finite
+
+origin_of = njit(nogil=True, cache=True)(grid.origin)
+
+
+class Ends(NamedTuple):
+    """The extreme keys of a range and their values.
+
+    Values are taken relative to that of the extreme key: where it has all the weight, its value
+    comes out exactly, and the gradient is 0 and not the rounding error of a large query.
+    """
+
+    low: float
+    high: float
+    low_value: float
+    high_value: float
+
+
+class Grid(NamedTuple):
+    """Two half lines of octaves; those that have points are blocks of CELLS cells each.
+
+    For queries the halves are y >= 0 and y < 0, and a point is |y|. For keys they are the ends of
+    the range, each key belonging to the nearer one, half 0 to the largest key; a point is the
+    distance from there.
+    """
+
+    origin: float
+    least: np.int64  # the biased exponent of the origin
+    reach: Floats  # the largest point of each half, -1 if it has none
+    slots: NDArray[np.uint64]  # the first cell of each octave of each half
+    halves: Ints  # of each block
+    octaves: Ints
+
+
+@njit(nogil=True, cache=True)
+def biased_exponent(x: float) -> np.int64:
+    """That of the number, plus 1023."""
+    return np.float64(x).view(np.int64) >> MANTISSA
+
+
+@njit(nogil=True, cache=True)
+def blocks(origin: float, reach: Floats, seen: Bools) -> Grid:
+    """The grid with a block for each octave that is seen."""
+    slots = np.zeros(seen.shape, np.uint64)
+    octaves, halves = np.nonzero(seen.T)  # octave by octave
+    for block in range(len(octaves)):
+        slots[halves[block], octaves[block]] = block * CELLS
+    return Grid(origin, biased_exponent(origin), reach, slots, halves, octaves)
+
+
+@njit(nogil=True, cache=True)
+def nearer_end(x: float, ends: Ends) -> tuple[float, np.uint64]:
+    """The distance of a key from the nearer end, and which half that is."""
+    above, below = ends.high - x, x - ends.low
+    return min(above, below, LARGEST), np.uint64(above > below)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def locate(point: float, half: np.uint64, grid: Grid) -> tuple[np.uint64, float]:
+    """The cell of a point, and its place t there, from -1 to 1."""
+    bits = np.float64(point + grid.origin).view(np.int64)
+    exponent = bits >> MANTISSA
+    # The point itself, not its sum with the origin, is compared with the edge of the cell: that
+    # keeps all its digits.
+    edge = np.int64(bits & EDGE).view(np.float64) - grid.origin
+    widths = np.int64((2 * BIAS + BITS + 1 - exponent) << MANTISSA).view(np.float64)
+    cell = np.uint64((bits >> FRACTION) & (CELLS - 1))
+    return grid.slots[half, np.uint64(exponent - grid.least)] + cell, (point - edge) * widths - 1.0
+
+
+@njit(nogil=True, cache=True, fastmath=EXTREME)
+def extremes(points: Floats, there: Bools, first: int, last: int) -> tuple[int, int]:
+    """Where the least and the largest of a range are; -1 if nothing is there."""
+    at = np.array([-1, -1])
+    low, high = np.inf, -np.inf
+    for start in range(first, last, STRETCH):  # find the stretch, then the place in it
+        stop = min(start + STRETCH, last)
+        least, most = np.inf, -np.inf
+        if len(there):
+            for i in range(start, stop):
+                if there[i]:
+                    least, most = min(least, points[i]), max(most, points[i])
+        else:
+            for i in range(start, stop):
+                least, most = min(least, points[i]), max(most, points[i])
+        if least < low:
+            low, at[0] = least, start
+        if most > high:
+            high, at[1] = most, start
+    if at[0] >= 0:
+        for end, extreme in enumerate((low, high)):
+            while points[at[end]] != extreme or (len(there) and not there[at[end]]):
+                at[end] += 1
+    return at[0], at[1]
+
+
+@njit(nogil=True, cache=True)
+def key_grid(key: Floats, there: Bools, first: int, last: int, ends: Ends, size: float) -> Grid:
+    """The grid of a range of keys, for queries up to `size`."""
+    extent = min(ends.high - ends.low, 2.0 * LARGEST)
+    origin = origin_of(extent, size)
+    far = 0.5 * extent
+    octaves = biased_exponent(far + origin) - biased_exponent(origin) + 1
+    seen = np.ones((2, octaves), np.bool_)
+    reach = np.array([far, far])
+    if octaves > FEW:
+        every = blocks(origin, reach, seen)
+        seen[:] = False
+        for i in range(first, last):
+            if len(there) == 0 or there[i]:
+                point, half = nearer_end(np.float64(key[i]), ends)
+                cell, _ = locate(point, half, every)
+                seen[half, cell // np.uint64(2 * CELLS)] = True
+    return blocks(origin, reach, seen)
+
+
+@njit(nogil=True, cache=True)
+def query_grid(
+    query: Floats, first: int, last: int, low: float, high: float, extent: float
+) -> Grid:
+    """The grid of queries between `low` and `high`, for keys that are `extent` apart."""
+    reach = np.array([high if high >= 0.0 else -1.0, -low if low < 0.0 else -1.0])
+    origin = origin_of(reach.max(), extent)
+    octaves = biased_exponent(reach.max() + origin) - biased_exponent(origin) + 1
+    seen = np.ones((2, octaves), np.bool_)
+    for half in range(2):
+        last_octave = biased_exponent(max(reach[half], 0.0) + origin) - biased_exponent(origin)
+        seen[half, last_octave + 1 if reach[half] >= 0.0 else 0 :] = False
+    if octaves > FEW:
+        every = blocks(origin, reach, np.ones((2, octaves), np.bool_))
+        seen[:] = False
+        for i in range(first, last):
+            sign = np.uint64(query[i] < 0.0)
+            cell, _ = locate(abs(np.float64(query[i])), sign, every)
+            seen[sign, cell // np.uint64(2 * CELLS)] = True
+    return blocks(origin, reach, seen)

@@ -1,0 +1,116 @@
+"""Infinities and NaN in linear time, where `direct` gets them from its table of scores.
+
+The sums are taken without them; afterwards what they spoil is overwritten. That is rare, so all of
+it is plain torch.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def all_finite(*tensors: Tensor) -> bool:
+    """Looks at the extremes only: no array is made."""
+    ends = [end.double() for x in tensors if x.numel() for end in torch.aminmax(x.detach())]
+    return not ends or bool(torch.isfinite(torch.stack(ends)).all())
+
+
+def left_out(
+    query: Tensor, key: Tensor, value: Tensor, there: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The same without what is not finite: queries and values become 0, keys are not there."""
+    finite = torch.isfinite(key)
+    return (
+        query.where(torch.isfinite(query), 0.0),
+        key.where(finite, 0.0),
+        value.where(torch.isfinite(value), 0.0),
+        finite if there is None else finite & there,
+    )
+
+
+def spoil(
+    out: Tensor, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, causal: bool
+) -> Tensor:
+    """`out` with infinities and NaN where the table of scores would have put them.
+
+    A key +inf is the extreme one for y >= 0, and inf - inf is not a number; for y < 0 it weighs
+    nothing. A query that is not finite meets a distance of 0. A value +-inf counts if all such keys
+    have some weight, else 0 * inf is not a number.
+    """
+    there = torch.ones_like(key, dtype=torch.bool) if there is None else there
+    q = query.shape[-1]
+
+    def seen(keys: Tensor) -> Tensor:
+        """(rows, q): is one of these keys seen?"""
+        found = keys.cummax(-1).values if causal else keys.any(-1, keepdim=True)
+        return _to_queries(found, q, causal)
+
+    finite = torch.isfinite(key) & there
+    spoiled = seen(there) & ~torch.isfinite(query)
+    spoiled |= seen(there) & ~seen(finite)
+    spoiled |= seen(there & key.isnan())
+    spoiled |= seen(there & key.isposinf()) & (query >= 0)
+    spoiled |= seen(there & key.isneginf()) & (query <= 0)
+    odd = ~torch.isfinite(value) & there.unsqueeze(-2)
+    if odd.any():
+        out = _with_odd_values(out, odd, query, key, value, finite, causal)
+    out = out.masked_fill(spoiled.unsqueeze(-2), torch.nan)
+    return out.masked_fill(~seen(there).unsqueeze(-2), 0.0)
+
+
+def _with_odd_values(
+    out: Tensor,
+    odd: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    finite: Tensor,
+    causal: bool,
+) -> Tensor:
+    """A row and channel with values that are not finite, if their keys are."""
+    up = query.unsqueeze(-2) >= 0
+    best = []  # the extreme key that each query sees
+    for sign in (1.0, -1.0):
+        ahead = (sign * key).masked_fill(~finite, -torch.inf)
+        top = ahead.cummax(-1).values if causal else ahead.amax(-1, keepdim=True)
+        best.append(sign * _to_queries(top, query.shape[-1], causal))
+    nearest = torch.where(up, best[0].unsqueeze(-2), best[1].unsqueeze(-2))
+    keys = key.unsqueeze(-2)
+    least = keys.where(odd, torch.inf).amin(-1, keepdim=True)
+    most = keys.where(odd, -torch.inf).amax(-1, keepdim=True)
+    weight = torch.exp(query.unsqueeze(-2) * (torch.where(up, least, most) - nearest))
+    infinite = torch.where((value == torch.inf).any(-1, keepdim=True), torch.inf, -torch.inf)
+    both = infinite.isposinf() & value.isneginf().any(-1, keepdim=True)
+    counts = (weight > 0) & ~both & ~value.isnan().any(-1, keepdim=True)
+    counts &= (finite.unsqueeze(-2) | ~odd).all(-1, keepdim=True)
+    if causal:  # 0 * inf for the keys that are not seen yet
+        place = torch.arange(key.shape[-1], device=key.device)
+        last = place.where(odd, -1).amax(-1, keepdim=True)
+        counts &= torch.arange(query.shape[-1], device=key.device) >= last
+    spoiled = torch.where(counts, infinite, torch.nan)
+    return torch.where(odd.any(-1, keepdim=True), spoiled, out)
+
+
+def spoil_gradients(
+    grads: tuple[Tensor, Tensor, Tensor], query: Tensor, key: Tensor, value: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What depends on something that is not finite is not a number."""
+    of_query, of_key, of_value = grads
+    queries = ~torch.isfinite(query)
+    keys = (~torch.isfinite(key)).any(-1, keepdim=True)
+    values = (~torch.isfinite(value)).any(-1).any(-1, keepdim=True)
+    some = queries.any(-1, keepdim=True) | keys
+    return (
+        of_query.masked_fill(queries | keys | values, torch.nan),
+        of_key.masked_fill(some | values, torch.nan),
+        of_value.masked_fill(some.unsqueeze(-1), torch.nan),
+    )
+
+
+def _to_queries(prefix: Tensor, q: int, causal: bool) -> Tensor:
+    """One entry for each query, of what was found up to each key, or of one for all."""
+    if not causal:
+        return prefix.expand(*prefix.shape[:-1], q)
+    last = torch.arange(q, device=prefix.device).clamp(max=prefix.shape[-1] - 1)
+    return prefix[..., last]

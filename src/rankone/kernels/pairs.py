@@ -1,0 +1,138 @@
+"""All keys of a range act on all queries of another: forward, and the gradients back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankone.kernels import cells, grid, points, threads
+from rankone.kernels.cells import Bools, Ends, Floats, Grid, Ints
+from rankone.kernels.transform import LANES, merge, refine, transform
+
+CUTOFF = 40.0  # e^-40 is beyond rounding, even if all keys weigh so little
+ALL: Bools = np.empty(0, np.bool_)
+NONE: Ints = np.empty(0, np.int64)
+Real = NDArray[Any]  # float32 or float64
+Range = tuple[int, int]
+
+
+class Row(NamedTuple):
+    """One row of a batch. `there` is ALL if nothing is padding, `anchor` NONE unless causal."""
+
+    query: Real
+    key: Real
+    value: Real
+    there: Bools
+    anchor: Ints
+
+
+class Result(NamedTuple):
+    """The means of the values; if causal their sums, until all pairs are added. And the weights."""
+
+    out: Real
+    total: Floats
+
+
+class Gradient(NamedTuple):
+    """Of the result, and of what it was made from."""
+
+    out: Real
+    query: Floats
+    key: Floats
+    value: Floats
+
+
+class Pair:
+    """A range of keys and a range of queries of a row; `parts` threads may work on it."""
+
+    def __init__(self, row: Row, keys: Range, queries: Range, parts: int = 1) -> None:
+        self.row, self.keys, self.queries, self.parts = row, keys, queries, parts
+        ends = self._extremes(row.key, row.there, keys)
+        self.empty = ends[0] < 0
+        if self.empty:
+            return
+        self.ends = Ends(*(float(row.key[i]) for i in ends), *(float(row.value[i]) for i in ends))
+        least, most = (float(row.query[i]) for i in self._extremes(row.query, ALL, queries))
+        extent, size = self.ends.high - self.ends.low, max(-least, most)
+        self.key_grid = cells.key_grid(row.key, row.there, *keys, self.ends, size)
+        self.query_grid = cells.query_grid(row.query, *queries, least, most, extent)
+        self.cutoff = CUTOFF + math.log(max(b - a for a, b in (keys, queries)))
+
+    def forward(self, result: Result) -> None:
+        """Means, if the row has no anchors; else sums, added to those of other pairs."""
+        row = self.row
+        table = self._transform(self._tally_keys(), to_queries=True, placed=False)
+
+        def read(a: int, b: int) -> None:
+            where = (a, b, self.ends)
+            if len(row.anchor):
+                given = (*row[:3], *where, row.anchor)
+                points.gather_queries(*given, self.query_grid, table, *result)
+            else:
+                points.read_queries(row.query, *where, self.query_grid, table, *result)
+
+        self._split(read, self.queries)
+
+    def backward(self, result: Result, gradient: Gradient) -> None:
+        """The gradients of queries, keys and values, added to those of other pairs."""
+        row = self.row
+        table = self._transform(self._tally_keys(), to_queries=True, placed=True)
+
+        def turn(a: int, b: int) -> Floats:
+            moments = _table(self.query_grid)
+            given = (row.query, row.key, gradient.out, *result, a, b, self.ends, row.anchor)
+            points.turn_queries(*given, self.query_grid, table, gradient.query, moments)
+            return moments
+
+        moments = _sum(self._split(turn, self.queries))
+        back = self._transform(moments, to_queries=False, placed=True)
+
+        def read(a: int, b: int) -> None:
+            given = (row.key, row.value, row.there, a, b, self.ends)
+            points.read_keys(*given, self.key_grid, back, gradient.key, gradient.value)
+
+        self._split(read, self.keys)
+
+    def _extremes(self, values: Real, there: Bools, range_: Range) -> tuple[int, int]:
+        """Where the least and the largest are; -1 if nothing is there."""
+        parts = self._split(lambda a, b: cells.extremes(values, there, a, b), range_)
+        found = [part for part in parts if part[0] >= 0] or [(-1, -1)]
+        lows, highs = zip(*found, strict=True)
+        return min(lows, key=values.__getitem__), max(highs, key=values.__getitem__)
+
+    def _tally_keys(self) -> Floats:
+        row = self.row
+
+        def tally(a: int, b: int) -> Floats:
+            table = _table(self.key_grid)
+            given = (row.key, row.value, row.there, a, b, self.ends)
+            points.tally_keys(*given, self.key_grid, table)
+            return table
+
+        return _sum(self._split(tally, self.keys))
+
+    def _transform(self, moments: Floats, *, to_queries: bool, placed: bool) -> Floats:
+        grids = (self.key_grid, self.query_grid)
+        sources, targets = grids if to_queries else grids[::-1]
+        charges = merge(moments, grid.refinement())
+        how = (self.ends, to_queries, placed, self.cutoff, grid.nodes())
+        table: Floats = refine(transform(charges, sources, targets, *how), grid.refinement())
+        return table
+
+    def _split(self, work: Callable[[int, int], Any], range_: Range) -> list[Any]:
+        return threads.run(work, threads.pieces(*range_, self.parts))
+
+
+def _table(cells: Grid) -> Floats:
+    return np.zeros(len(cells.octaves) * grid.CELLS * grid.TERMS * LANES)
+
+
+def _sum(tables: list[Floats]) -> Floats:
+    first, *others = tables
+    for other in others:
+        first += other
+    return first

@@ -1,0 +1,221 @@
+"""The matrix e^(-|y_k| d_kl) of many rows of queries and keys, never formed: cells and nodes.
+
+`grid` says how points are put into cells. A block is an octave of one half of one row that has
+points; blocks are numbered through all rows, so that empty octaves cost nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rankone.kernels import grid, portable_table
+from rankone.kernels.grid import BITS, CELLS, GROUPS, MEMBERS, NODES
+
+SIZE = GROUPS * NODES  # nodes of a block
+PAIRS = 1 << 16  # of blocks looked at together
+POINTS = 1 << 18  # put into cells, or read from them, together
+
+Points = Callable[[slice], tuple[Tensor, Tensor]]  # the points and halves of some columns
+
+
+def power_of_two(x: Tensor) -> Tensor:
+    """2^floor(log2 x) for x > 0, and 0 for x that is 0 or not a normal number."""
+    _, mantissa = layout(x.dtype)
+    return (bits_of(x) >> mantissa << mantissa).view(x.dtype)
+
+
+def bits_of(x: Tensor) -> Tensor:
+    return x.contiguous().view(layout(x.dtype)[0])
+
+
+def layout(dtype: torch.dtype) -> tuple[torch.dtype, int]:
+    """The integer as wide as this type of float, and how many of its bits are the mantissa."""
+    return (torch.int64, 52) if dtype == torch.float64 else (torch.int32, 23)
+
+
+def range_of(dtype: torch.dtype) -> tuple[float, float]:
+    """The least origin of a grid, and the largest query: what is computed from them is normal."""
+    return (2.0**-1000, 2.0**1000) if dtype == torch.float64 else (2.0**-100, 2.0**100)
+
+
+class Cells(NamedTuple):
+    """Points of all rows in their cells, and the blocks of these cells."""
+
+    cell: Tensor  # (R, n): of each point, counted through all blocks
+    t: Tensor  # (R, n): where it is in the cell, from -1 to 1
+    row: Tensor  # of each block, rising
+    half: Tensor
+    near: Tensor  # the point where the block begins
+    far: Tensor  # where its points end
+    width: Tensor
+
+    def spans(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Some points of every row at a time: which, in which cells, and where in them."""
+        for span in columns(self.t.shape):
+            yield span, self.cell[:, span].flatten().long(), self.t[:, span].flatten()
+
+
+def columns(shape: torch.Size) -> Iterator[slice]:
+    step = max(1, POINTS // shape[0])
+    return (slice(i, i + step) for i in range(0, shape[1], step))
+
+
+def cells(points: Points, shape: torch.Size, reach: Tensor, opposite: Tensor) -> Cells:
+    """Points >= 0 in two halves; the largest of each row, (R, 1), here and in the other grid."""
+    dtype, device = reach.dtype, reach.device
+    origin = torch.minimum(2 * power_of_two(reach), 8 / power_of_two(opposite))
+    origin = origin.clamp_min(range_of(dtype)[0])
+    integer, mantissa = layout(dtype)
+    inside = mantissa - BITS
+    least = bits_of(origin) >> mantissa
+    octaves = int(((bits_of(reach + origin) >> mantissa) - least).max()) + 1
+    row = torch.arange(shape[0], device=device).unsqueeze(-1)
+
+    def locate(span: slice) -> tuple[Tensor, Tensor, Tensor]:
+        point, half = points(span)
+        shifted = point + origin
+        bits = bits_of(shifted)
+        edge = (bits >> inside << inside).view(dtype) - origin
+        t = (point - edge) * (2 * CELLS / power_of_two(shifted)) - 1
+        code = (2 * row + half) * octaves + ((bits >> mantissa) - least)
+        return t, code, bits >> inside & (CELLS - 1)
+
+    seen = torch.zeros(2 * shape[0] * octaves, device=device, dtype=torch.bool)
+    for span in columns(shape):
+        seen[locate(span)[1]] = True
+    block = seen.cumsum(0, dtype=torch.int32) - 1
+    cell = torch.empty(shape, device=device, dtype=torch.int32)
+    t = torch.empty(shape, device=device, dtype=dtype)
+    for span in columns(shape):
+        t[:, span], code, within = locate(span)
+        cell[:, span] = block[code] * CELLS + within
+
+    code = seen.nonzero().squeeze(-1)
+    row = code // (2 * octaves)
+    origin, reach = origin[row, 0], reach[row, 0]
+    width = (bits_of(origin) + ((code % octaves).to(integer) << mantissa)).view(dtype)
+    near = width - origin
+    far = torch.minimum(near + width, reach)
+    return Cells(cell, t, row, code // octaves % 2, near, far, width)
+
+
+def constant(numbers: NDArray[np.float64], like: Tensor) -> Tensor:
+    return torch.from_numpy(numbers).to(like.dtype).to(like.device)
+
+
+class Grid:
+    """e^(-|y_k| d_kl), d the distance of key l from the end of its row that query k looks to.
+
+    The end is the largest key, `high`, where y_k >= 0 and the smallest, `low`, where y_k < 0.
+    """
+
+    def __init__(self, query: Tensor, key: Tensor, low: Tensor, high: Tensor) -> None:
+        low, high = (torch.where(low <= high, end, 0.0) for end in (low, high))
+        extent, size = high - low, query.abs().amax(-1, keepdim=True)
+
+        def queries(span: slice) -> tuple[Tensor, Tensor]:
+            return query[:, span].abs(), query[:, span] < 0
+
+        def keys(span: slice) -> tuple[Tensor, Tensor]:
+            inside = key[:, span].clamp(low, high)  # keys that are not there may be anywhere
+            above, below = high - inside, inside - low
+            return torch.minimum(above, below), above > below
+
+        self.queries = cells(queries, query.shape, size, extent)
+        self.keys = cells(keys, key.shape, extent / 2, size)
+        self.extent = extent.squeeze(-1)
+        self.cutoff = 40 + math.log(max(query.shape[-1], key.shape[-1]))
+        self._number_pairs()
+        self.refinement = constant(grid.refinement(), key).unbind(1)  # by power: (MEMBERS, NODES)
+        groups = np.arange(GROUPS)[:, None]
+        self.unit = constant((groups + 0.5 + 0.5 * grid.nodes()).flatten() / GROUPS, key)
+
+    def _number_pairs(self) -> None:
+        """Pairs of a block of queries and one of keys in the same row, in the order of queries."""
+        rows = self.keys.row
+        counts = torch.zeros_like(self.extent, dtype=torch.int64)
+        counts.scatter_add_(0, rows, torch.ones_like(rows))
+        first = (counts.cumsum(0) - counts)[self.queries.row]  # block of keys
+        counts = counts[self.queries.row]
+        self.ends = counts.cumsum(0)
+        self.shift = first - (self.ends - counts)  # from the number of a pair to its block of keys
+        self.pairs = int(self.ends[-1])
+
+    def at_queries(self, lanes: Tensor, orders: tuple[int, ...] = (0,)) -> Tensor:
+        """sum_l e^(-|y_k| d_kl) d_kl^order lane_l, (L, R, n) to (L, R, q), order after order."""
+        charges = self._merged(self.keys, lanes)
+        out = charges.new_zeros(len(self.queries.row), SIZE, len(orders) * len(lanes))
+        for queries, keys, weights, distance in self._between():
+            acting = [charges[keys] * distance.unsqueeze(-1) ** order for order in orders]
+            out.index_add_(0, queries, weights @ torch.cat(acting, -1))
+        return self._read(self.queries, out)
+
+    def at_keys(self, lanes: Tensor) -> Tensor:
+        """sum_k e^(-|y_k| d_kl) lane_k, (L, R, q) to (L, R, n)."""
+        charges = self._merged(self.queries, lanes)
+        out = charges.new_zeros(len(self.keys.row), SIZE, len(lanes))
+        for queries, keys, weights, _ in self._between():
+            out.index_add_(0, keys, weights.mT @ charges[queries])
+        return self._read(self.keys, out)
+
+    def _merged(self, side: Cells, lanes: Tensor) -> Tensor:
+        """Charges (blocks, SIZE, L) on nodes that act as the points do: moments, merged."""
+        count = len(lanes)
+        charges = lanes.new_zeros(count, len(side.row) * GROUPS, NODES)
+        for j, factor in enumerate(self.refinement):
+            moments = lanes.new_zeros(count, len(side.row) * CELLS)
+            for span, cell, t in side.spans():
+                weights = lanes[..., span].flatten(1) * t**j
+                moments.scatter_add_(1, cell.expand_as(weights), weights)
+            charges += moments.view(count, -1, MEMBERS) @ factor
+        return charges.view(count, -1, SIZE).permute(1, 2, 0)
+
+    def _read(self, side: Cells, values: Tensor) -> Tensor:
+        """At the points, the polynomials with these values (blocks, SIZE, L) at the nodes."""
+        values = values.permute(2, 0, 1).reshape(values.shape[-1], -1, NODES)
+        out = values.new_zeros(len(values), *side.t.shape)
+        for factor in reversed(self.refinement):
+            table = (values @ factor.mT).flatten(1)
+            for span, cell, t in side.spans():
+                part = out[..., span]
+                part.mul_(t.view(part.shape[1:])).add_(table[:, cell].view(part.shape))
+        return out
+
+    def _between(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Pairs of blocks, e^(-t d) between their nodes (pairs, SIZE, SIZE), and d there."""
+        step = max(1, portable_table.SCORES // SIZE**2)
+        for start in range(0, self.pairs, PAIRS):
+            near = self._near(start)
+            for queries, keys in zip(*(torch.split(blocks, step) for blocks in near), strict=True):
+                distance = self._distance(queries, keys, self._nodes(self.keys, keys))
+                rate = self._nodes(self.queries, queries)
+                weights = (-rate.unsqueeze(-1) * distance.unsqueeze(1)).exp_()
+                yield queries, keys, weights, distance
+
+    def _near(self, start: int) -> tuple[Tensor, Tensor]:
+        """Among some pairs of blocks of one row, those that have an exponent within the cutoff."""
+        device = self.ends.device
+        pair = torch.arange(start, min(start + PAIRS, self.pairs), device=device)
+        queries = torch.searchsorted(self.ends, pair, right=True)
+        keys = pair + self.shift[queries]
+        ends = torch.stack([self.keys.near[keys], self.keys.far[keys]], -1)
+        nearest = self._distance(queries, keys, ends).amin(-1)
+        keep = self.queries.near[queries] * nearest <= self.cutoff
+        return queries[keep], keys[keep]
+
+    def _nodes(self, side: Cells, blocks: Tensor) -> Tensor:
+        """The points (blocks, SIZE) where the nodes are."""
+        return side.near[blocks, None] + side.width[blocks, None] * self.unit
+
+    def _distance(self, queries: Tensor, keys: Tensor, point: Tensor) -> Tensor:
+        """Of points (pairs, any) in blocks of keys, from the end that the queries look to."""
+        same = self.queries.half[queries] == self.keys.half[keys]
+        extent = self.extent[self.keys.row[keys]]
+        return torch.where(same[:, None], point, extent[:, None] - point)

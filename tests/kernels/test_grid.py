@@ -1,0 +1,161 @@
+"""The cells, the polynomials on them, and the bound on what they leave out."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+
+from rankone.kernels import cells, grid, rank1_attention
+from rankone.kernels.exponential import exponential
+from rankone.kernels.grid import error_bound
+
+EPS = 2.0**-53
+
+
+@njit
+def exponentials(z):
+    out = np.empty_like(z)
+    for i in range(len(z)):
+        out[i] = exponential(z[i])
+    return out
+
+
+def test_the_exponential_is_right_to_a_unit_in_the_last_place():
+    rng = np.random.default_rng(0)
+    z = np.concatenate([rng.uniform(-707, 0, 2000), rng.uniform(-3, 3, 2000), [0.0, -1e-300]])
+    found = exponentials(z)
+    for x, e in zip(z, found, strict=True):
+        assert abs(mpmath.mpf(e) / mpmath.exp(mpmath.mpf(x)) - 1) <= 3 * EPS
+
+
+def test_the_exponential_of_what_is_far_below_is_zero():
+    assert exponentials(np.array([-709.0, -1e6, -1e300, -math.inf])).tolist() == [0.0] * 4
+
+
+def test_a_polynomial_with_few_terms_is_refined_exactly():
+    """Degree below TERMS: nothing is cut off, in any cell of the group."""
+    matrix, x = grid.refinement(), grid.nodes()
+    t = np.linspace(-1, 1, 9)
+    for degree in range(grid.TERMS):
+        for i in range(grid.MEMBERS):
+            s = (2 * i + 1 - grid.MEMBERS + t) / grid.MEMBERS
+            found = np.polynomial.polynomial.polyval(t, matrix[i] @ x**degree)
+            assert np.abs(found - s**degree).max() <= 16 * EPS
+
+
+def test_nodes_are_the_zeros_of_the_chebyshev_polynomial():
+    x = grid.nodes()
+    assert x.tolist() == sorted(x, reverse=True)
+    assert (x == -x[::-1]).all()
+    assert np.abs(np.cos(grid.NODES * np.arccos(x))).max() <= 64 * EPS
+
+
+@given(st.floats(1e-280, 1e280), st.floats(1e-280, 1e280))
+def test_the_origin_is_a_power_of_two_that_suits_the_largest_score(reach, opposite):
+    o = grid.origin(reach, opposite)
+    assert math.frexp(o)[0] == 0.5
+    assert o * opposite < 32.0
+    assert o * opposite >= 16.0 or o > reach  # or the first octave has all points
+
+
+@given(
+    st.lists(st.floats(0, 1e200), min_size=1, max_size=20),
+    st.floats(1e-100, 1e100),
+)
+def test_a_point_lies_in_its_cell_where_its_place_says(points, opposite):
+    """The edges of a cell and the place in it give the point back, to rounding."""
+    largest = max(points)
+    seen = np.ones((2, 2046), np.bool_)
+    origin = grid.origin(largest, opposite)
+    every = cells.blocks(origin, np.array([largest, -1.0]), seen)
+    for point in points:
+        cell, t = cells.locate(point, np.uint64(0), every)
+        assert abs(t) <= 1.0 + 1e-12  # the sum with the origin may round over an edge
+        octave, inside = int(cell) // (2 * grid.CELLS), int(cell) % grid.CELLS
+        top = math.ldexp(origin, octave)
+        middle = (top - origin) + (inside + 0.5) * top / grid.CELLS
+        assert middle + 0.5 * t * top / grid.CELLS == pytest.approx(point, rel=4 * EPS, abs=EPS * origin)
+
+
+def lagrange(points, p):
+    """(len(points), p): the Lagrange polynomials at the zeros of T_p."""
+    angle = np.pi * (np.arange(p) + 0.5) / p
+    k = np.arange(p)
+    scale = np.where(k == 0, 1.0, 2.0) / p
+    return np.cos(np.arccos(np.clip(points, -1, 1))[:, None] * k) @ (
+        scale[:, None] * np.cos(k[:, None] * angle)
+    )
+
+
+def interpolation(point, origin, sizes):
+    """Nodes and weights that stand for a point, after groups and then cells.
+
+    `sizes` is (terms, bits, nodes, group_bits).
+    """
+    terms, bits, nodes, group_bits = sizes
+    top = origin * 2.0 ** math.floor(math.log2((point + origin) / origin))
+
+    def interval(fineness):
+        width = top / 2**fineness
+        low = top + math.floor((point + origin - top) / width) * width - origin
+        return low + width / 2, width / 2
+
+    middle, half = interval(bits)
+    inner = middle + half * np.cos(np.pi * (np.arange(terms) + 0.5) / terms)
+    outer_middle, outer_half = interval(group_bits)
+    outer = outer_middle + outer_half * np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes)
+    weights = lagrange(np.array([(point - middle) / half]), terms)
+    return outer, (weights @ lagrange((inner - outer_middle) / outer_half, nodes))[0]
+
+
+def truncated(y, d, u, sizes):
+    """The mean with every weight interpolated as the grids do; y, d >= 0."""
+    keys = [interpolation(x, grid.origin(d.max(), y.max()), sizes) for x in d]
+    queries = [interpolation(x, grid.origin(y.max(), d.max()), sizes) for x in y]
+    weights = np.array([[a @ np.exp(-np.outer(s, t)) @ b for t, b in keys] for s, a in queries])
+    return (weights @ u) / weights.sum(1)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [(3, 8, 16, 4), (5, 7, 16, 4), (8, 8, 8, 4), (8, 8, 11, 4), (4, 6, 9, 4), (8, 8, 16, 3)],
+)
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
+def test_truncation_is_within_the_bound_and_the_bound_is_not_idle(sizes, scale):
+    rng = np.random.default_rng(0)
+    d = np.concatenate([[0.0], rng.uniform(0, 1, 30), rng.uniform(0, 30 / scale, 30)])
+    d = np.minimum(d, 1.0)
+    y = scale * np.concatenate([rng.uniform(0, 1, 12), [1.0]])
+    u = rng.choice([-1.0, 1.0], len(d))
+    terms, bits, nodes, group_bits = sizes
+    weights = np.exp(-np.outer(y, d))
+    error = np.abs(truncated(y, d, u, sizes) - (weights @ u) / weights.sum(1)).max()
+    bound = error_bound(len(d), terms=terms, bits=bits, nodes=nodes, group_bits=group_bits)
+    assert error <= bound + 100 * EPS
+    if scale > 1.0 and error > 1e-12:  # small scores are far easier than the bound assumes
+        assert bound <= 1e5 * error
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e3, 1e6])
+def test_the_kernel_is_within_the_bound_and_rounding(scale):
+    generator = torch.Generator().manual_seed(1)
+    n = 2000
+    y, x = torch.randn(2, n, generator=generator, dtype=torch.float64)
+    u = 2 * torch.rand(n, generator=generator, dtype=torch.float64) - 1
+    linear, direct = (
+        rank1_attention(scale * y, x, u, method=method) for method in ("linear", "direct")
+    )
+    assert (linear - direct).abs().max() <= error_bound(n) + 100 * EPS
+
+
+def test_a_finer_grid_has_a_smaller_bound_and_more_keys_a_larger_one():
+    assert error_bound(1000) < error_bound(10**6) < 1e-12
+    coarse = error_bound(1000, terms=4)
+    assert error_bound(1000, terms=4, bits=12) < coarse < error_bound(1000, terms=3)
