@@ -30,6 +30,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/separation.py
 	$(BIN)/python benchmarks/certify.py
+	$(BIN)/python benchmarks/attention.py
 
 # Installed once; again only when what is installed changes.
 $(READY): pyproject.toml constraints.txt

@@ -12,23 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, library
 
-from rankone.kernels import nonfinite, portable, sweep
+from rankone.kernels import nonfinite, portable, second, sweep
+from rankone.kernels.operators import attention, attention_backward
 
 Three = tuple[Tensor, Tensor, Tensor]
-
-# Defined by their schemas: operators made from functions load all of torch's compiler, two seconds
-# of it, when they are called first.
-library.define(
-    "rankone::attention",
-    "(Tensor query, Tensor key, Tensor value, Tensor? there, bool causal) -> (Tensor, Tensor)",
-)
-library.define(
-    "rankone::attention_backward",
-    "(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? there, Tensor out, "
-    "Tensor total, bool causal) -> (Tensor, Tensor, Tensor)",
-)
-attention = torch.ops.rankone.attention.default
-attention_backward = torch.ops.rankone.attention_backward.default
 
 
 def linear_attention(
@@ -129,5 +116,8 @@ def _pull_back(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
 library.register_fake("rankone::attention", _shapes)
 library.register_fake("rankone::attention_backward", _shapes_backward)
 library.register_autograd("rankone::attention", _pull_back, setup_context=_save)
+library.register_autograd(
+    "rankone::attention_backward", second.pull_back, setup_context=second.save
+)
 for device in ("cpu", "cuda"):
     library.register_autocast("rankone::attention", device, torch.float32)

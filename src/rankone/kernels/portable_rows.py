@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from rankone.kernels.portable_grid import SIZE, Grid, power_of_two, range_of
+from rankone.kernels.portable_cells import power_of_two, range_of
+from rankone.kernels.portable_grid import SIZE, Grid
 from rankone.kernels.portable_table import Table
 
-LEAF = 512  # a range of so many tokens is attended to score by score, if causal
+LEAF = 256  # a range of so many tokens is attended to score by score, if causal
 TOKENS = 1 << 18  # attended to together
-PAIR_COST = SIZE**2  # scores between the nodes of two blocks
+PAIR_COST = SIZE**2 // 2  # of two blocks, in scores: some pairs are beyond the cutoff
 NOBODY = -4.0  # below every key of `Rows`
 
 
@@ -104,8 +105,8 @@ def prepared(query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, ca
 
 
 def fitted(x: Tensor, size: int, dtype: torch.dtype) -> Tensor:
-    """In this type, cut or padded by zeros to this size."""
-    x = x.to(dtype)
+    """In this type, cut or padded by zeros to this size; contiguous, so that it can be cut up."""
+    x = x.to(dtype).contiguous()
     return x if x.shape[-1] == size else pad(x, (0, size - x.shape[-1]))
 
 

@@ -21,11 +21,11 @@ class Table:
         self.query, self.key, self.best, self.triangular = query, key, best, triangular
 
     def at_queries(self, lanes: Tensor, orders: tuple[int, ...] = (0,)) -> Tensor:
-        """sum_l e^(-|y_k| d_kl) d_kl^order lane_l, (L, R, n) to (L, R, q), order after order."""
+        """sum_l e^(-|y_k| d_kl) d_kl^order lane_l, (L, R, n) to (L, R, q), for orders 0 or 1."""
         out = lanes.new_empty(len(orders) * len(lanes), *self.query.shape)
         for rows, some, weights, distance in self._blocks():
             acting = lanes[:, rows].permute(1, 2, 0)
-            found = [weights * distance**order @ acting for order in orders]
+            found = [(weights * distance if order else weights) @ acting for order in orders]
             out[:, rows, some] = torch.cat(found, -1).permute(2, 0, 1)
         return out
 
