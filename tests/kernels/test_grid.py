@@ -81,7 +81,9 @@ def test_a_point_lies_in_its_cell_where_its_place_says(points, opposite):
         octave, inside = int(cell) // (2 * grid.CELLS), int(cell) % grid.CELLS
         top = math.ldexp(origin, octave)
         middle = (top - origin) + (inside + 0.5) * top / grid.CELLS
-        assert middle + 0.5 * t * top / grid.CELLS == pytest.approx(point, rel=4 * EPS, abs=EPS * origin)
+        assert middle + 0.5 * t * top / grid.CELLS == pytest.approx(
+            point, rel=4 * EPS, abs=EPS * origin
+        )
 
 
 def lagrange(points, p):

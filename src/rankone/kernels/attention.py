@@ -12,6 +12,8 @@ from torch import Tensor
 from rankone.errors import AttentionError
 from rankone.kernels.direct import direct_attention
 
+EXACT = (torch.float32, torch.float64)
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 Method = Literal["auto", "direct", "linear"]
 
 broadcast: Callable[..., torch.Size] = torch.broadcast_shapes
@@ -38,42 +40,45 @@ def rank1_attention(
         causal: query k attends to the keys l <= k only, counted from the start of both.
         mask: True where a query may attend to a key; (..., 1, n) if it is the same for all queries,
             which is padding.
-        lengths: another way to say padding: only the first so many keys of each row are there.
+        lengths: another way to say padding: only the first so many keys of each row are there,
+            all of them if a length is beyond n.
         method: ``"linear"`` takes O(n) time and memory, O(n log n) if causal, and agrees with
             ``"direct"`` to rounding; it can follow no mask that differs between queries.
             ``"direct"`` computes every score. ``"auto"`` takes the faster one.
     """
     vector = value.dim() > max(query.dim(), key.dim())
-    if not vector:
+    if not vector and value.dim():
         value = value.unsqueeze(-1)
     query, key, value, mask = _aligned(query, key, value, mask, lengths)
-    given, exact = _precision(query, key, value)
-    query, key, value = (x.to(exact) for x in (query, key, value))
+    given = query.dtype
+    if not (given == key.dtype == value.dtype and given in EXACT):
+        given, exact = _precision(query, key, value)
+        query, key, value = (x.to(exact) for x in (query, key, value))
     padding = mask is None or mask.shape[-2] == 1
     if padding and mask is not None:  # what is not there may be anything, even NaN
         key, value = key.where(mask[..., 0, :], 0.0), value.where(mask.mT, 0.0)
     if method == "auto":
         method = "linear" if padding and query.shape[-1] * key.shape[-1] >= SWITCH else "direct"
-    if method == "linear":
+    if method == "direct":
+        out = direct_attention(query, key, value, causal=causal, mask=mask)
+    elif method == "linear":
         if not padding:
             raise AttentionError(
-                f"a mask of shape {tuple(mask.shape)} differs between queries",  # type: ignore[union-attr]
+                "linear time has no room for a mask that differs between queries",
                 where="rank1_attention",
                 remedy='use method="auto", or say causal, or give a mask of shape (..., 1, n)',
             )
-        from rankone.kernels.linear import linear_attention
+        from rankone.kernels.linear import linear_attention  # compiled code: loaded when used
 
         out = linear_attention(query, key, value, causal, mask)
-    elif method == "direct":
-        with torch.autocast(query.device.type, enabled=False):
-            out = direct_attention(query, key, value, causal=causal, mask=mask)
     else:
         raise AttentionError(
             f"there is no method {method!r}",
             where="rank1_attention",
             remedy='use "auto", "direct" or "linear"',
         )
-    out = out.to(given)
+    if out.dtype != given:
+        out = out.to(given)
     return out if vector else out.squeeze(-1)
 
 
@@ -81,27 +86,33 @@ def _aligned(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """All with the same leading dimensions, `lengths` as part of the mask."""
-    q, (n, c) = query.shape[-1], value.shape[-2:]
+    same = key.shape == value.shape[:-1] and key.shape[:-1] == query.shape[:-1]
+    if same and mask is lengths is None and query.dim():
+        return query, key, value, None
     try:
+        q, (n, c) = query.shape[-1], value.shape[-2:]
         if key.shape[-1] != n:
-            raise RuntimeError(f"{key.shape[-1]} keys but {n} values")
+            raise ValueError(f"{key.shape[-1]} keys but {n} values")
         batch = query.shape[:-1]
         if not batch == key.shape[:-1] == value.shape[:-2]:  # else torch loads sympy to tell
             batch = broadcast(batch, key.shape[:-1], value.shape[:-2])
         if lengths is not None:
+            if lengths.dtype not in INTEGERS:
+                raise TypeError("lengths are integers")
             there = torch.arange(n, device=key.device) < lengths[..., None]
-            there = there.unsqueeze(-2)
-            mask = there if mask is None else mask & there
+            mask = there.unsqueeze(-2) if mask is None else mask & there.unsqueeze(-2)
         if mask is not None:
+            if mask.dtype != torch.bool or mask.dim() < 2:
+                raise TypeError("a mask is boolean, with an axis of queries and one of keys")
             mask.expand(*batch, q, n)
-    except RuntimeError as error:
-        shapes = {"query": query, "key": key, "value": value, "mask": mask, "lengths": lengths}
-        named = (f"{name} {tuple(x.shape)}" for name, x in shapes.items() if x is not None)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        given = {"query": query, "key": key, "value": value, "mask": mask, "lengths": lengths}
+        named = (f"{k} {tuple(x.shape)} {x.dtype}" for k, x in given.items() if x is not None)
         raise AttentionError(
-            f"shapes do not fit: {', '.join(named)}",
+            f"these do not fit together: {', '.join(named)}",
             where="rank1_attention",
-            remedy="query (..., q), key (..., n), value (..., n) or (..., n, c), mask (..., q, n) "
-            "or (..., 1, n), lengths (...)",
+            remedy="query (..., q), key (..., n), value (..., n) or (..., n, c), a boolean mask "
+            "(..., q, n) or (..., 1, n), integer lengths (...)",
         ) from error
     return query.expand(*batch, q), key.expand(*batch, n), value.expand(*batch, n, c), mask
 

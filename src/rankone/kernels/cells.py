@@ -16,7 +16,8 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 FEW = 8  # octaves that are laid out without looking which of them have points
-STRETCH = 1024
+STRETCH = 1024  # points looked at together
+CUTOFF = 40.0  # e^-40 is beyond rounding, even if all keys weigh so little
 LARGEST = 2.0**1022  # points beyond are taken as this far
 BIAS, MANTISSA = 1023, 52
 FRACTION = MANTISSA - BITS  # the bits inside a cell
@@ -157,3 +158,37 @@ def query_grid(
             cell, _ = locate(abs(np.float64(query[i])), sign, every)
             seen[sign, cell // np.uint64(2 * CELLS)] = True
     return blocks(origin, reach, seen)
+
+
+class Frame(NamedTuple):
+    """All that a range of keys and a range of queries have in common."""
+
+    ends: Ends
+    key: Grid
+    query: Grid
+    cutoff: float  # larger exponents do not count
+
+
+@njit(nogil=True, cache=True)
+def frame(
+    query: Floats,
+    key: Floats,
+    value: Floats,
+    there: Bools,
+    keys: tuple[int, int],
+    queries: tuple[int, int],
+    key_extremes: tuple[int, int],
+    query_extremes: tuple[int, int],
+) -> Frame:
+    """The grids of both, from where their extremes are."""
+    low, high = key_extremes
+    ends = Ends(np.float64(key[low]), np.float64(key[high]),
+                np.float64(value[low]), np.float64(value[high]))  # fmt: skip
+    least, most = np.float64(query[query_extremes[0]]), np.float64(query[query_extremes[1]])
+    larger = max(keys[1] - keys[0], queries[1] - queries[0])
+    return Frame(
+        ends,
+        key_grid(key, there, keys[0], keys[1], ends, max(-least, most)),
+        query_grid(query, queries[0], queries[1], least, most, ends.high - ends.low),
+        CUTOFF + np.log(larger),
+    )

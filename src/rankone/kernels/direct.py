@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -21,12 +23,15 @@ def direct_attention(
 
     Keys are taken relative to the extreme one BEFORE they are multiplied by the query: the
     difference of two keys is exact to rounding, while y x_l - y x_max loses the digits that
-    y x_l and y x_max share.
+    y x_l and y x_max share. Keys further apart than the largest number are infinitely far apart.
     """
     q, n = query.shape[-1], key.shape[-1]
     if n == 0:
         return value.new_zeros(*query.shape, value.shape[-1])
-    step = max(1, SCORES // max(1, query[..., :1].numel() * n))
+    if query.device.type != "meta" and torch.is_autocast_enabled(query.device.type):
+        with torch.autocast(query.device.type, enabled=False):
+            return direct_attention(query, key, value, causal=causal, mask=mask)
+    step = max(1, SCORES // max(1, math.prod(query.shape[:-1]) * n))
     parts = []
     for i in range(0, max(q, 1), step):
         allowed = mask if mask is None or mask.shape[-2] == 1 else mask[..., i : i + step, :]

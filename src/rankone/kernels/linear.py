@@ -6,14 +6,17 @@ device the same sums are taken by torch itself.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, library
 
-from rankone.kernels import nonfinite, portable, second, sweep
-from rankone.kernels.operators import attention, attention_backward
+from rankone.kernels import nonfinite, portable, sweep
+from rankone.kernels.gradients import Attention, Backward, run
+from rankone.kernels.operators import attention
+from rankone.kernels.units import LARGE, Units
 
 Three = tuple[Tensor, Tensor, Tensor]
 
@@ -27,7 +30,7 @@ def linear_attention(
         return value.new_zeros(*batch, q, c)
     there = None if mask is None else mask.expand(*batch, 1, n).reshape(-1, n)
     rows = (query.reshape(-1, q), key.reshape(-1, n), value.mT.reshape(-1, c, n))
-    out: Tensor = attention(*rows, there, causal)[0]
+    out: Tensor = run(Attention, attention, *rows, there, causal)[0]
     return out.reshape(*batch, c, q).mT
 
 
@@ -39,10 +42,17 @@ def _attention(
 
     `query` is (rows, q), `key` is (rows, n), `there` is True for the keys (rows, n) that count.
     """
-    if nonfinite.all_finite(query, key, value):
-        return _forward(query, key, value, there, causal)
-    out, total = _forward(*nonfinite.left_out(query, key, value, there), causal)
-    return nonfinite.spoil(out, query, key, value, there, causal), total
+    given, units, finite = _prepared(query, key, value, there)
+    if query.device.type == "cpu":
+        arrays: list[Any] = [_array(x) for x in given]
+        out, total = map(torch.from_numpy, sweep.forward(*arrays, causal=causal))
+    else:
+        out, total = portable.forward(*given, causal)
+    if units is not None:
+        out *= units.value
+    if not finite:
+        out = nonfinite.spoil(out, query, key, value, there, causal)
+    return out, total
 
 
 @library.impl("rankone::attention_backward", "CompositeExplicitAutograd")
@@ -57,39 +67,36 @@ def _attention_backward(
     causal: bool,
 ) -> Three:
     """The gradients of query, key and value."""
-    if nonfinite.all_finite(query, key, value):
-        return _backward(grad, query, key, value, there, out, total, causal)
-    given = nonfinite.left_out(query, key, value, there)
-    out = out.where(torch.isfinite(out), 0.0)
-    grads = _backward(grad, *given, out, total, causal)
-    return nonfinite.spoil_gradients(grads, query, key, value)
+    given, units, finite = _prepared(query, key, value, there)
+    if not finite:
+        out = out.where(torch.isfinite(out), 0.0)
+    if units is not None:
+        out = out / units.value
+    if query.device.type == "cpu":
+        arrays: list[Any] = [_array(x) for x in (grad, *given, out, total)]
+        found = sweep.backward(*arrays, causal=causal)
+        grads: Three = (*map(torch.from_numpy, found),)  # type: ignore[assignment]
+    else:
+        grads = portable.backward(grad, *given, out, total, causal)
+    if units is not None:
+        grads = units.gradients(*grads)
+    return grads if finite else nonfinite.spoil_gradients(grads, query, key, value)
 
 
-def _forward(
-    query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, causal: bool
-) -> tuple[Tensor, Tensor]:
-    if query.device.type != "cpu":
-        return portable.forward(query, key, value, there, causal)
-    arrays: list[Any] = [_array(x) for x in (query, key, value, there)]
-    out, total = sweep.forward(*arrays, causal=causal)
-    return torch.from_numpy(out), torch.from_numpy(total)
-
-
-def _backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    there: Tensor | None,
-    out: Tensor,
-    total: Tensor,
-    causal: bool,
-) -> Three:
-    if query.device.type != "cpu":
-        return portable.backward(grad, query, key, value, there, out, total, causal)
-    arrays: list[Any] = [_array(x) for x in (grad, query, key, value, there, out, total)]
-    of_query, of_key, of_value = map(torch.from_numpy, sweep.backward(*arrays, causal=causal))
-    return of_query, of_key, of_value
+def _prepared(
+    query: Tensor, key: Tensor, value: Tensor, there: Tensor | None
+) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor | None], Units | None, bool]:
+    """Numbers that the sums can be taken of, their units, and whether all were finite."""
+    sizes = nonfinite.largest(query, key, value)
+    finite = all(map(math.isfinite, sizes))
+    if not finite:
+        query, key, value, there = nonfinite.left_out(query, key, value, there)
+        sizes = nonfinite.largest(query, key, value)
+    units = None
+    if max(sizes) > LARGE:
+        units = Units.of(query, key, sizes[2])
+        query, key, value = units.scaled(query, key, value)
+    return (query, key, value, there), units, finite
 
 
 def _array(tensor: Tensor | None) -> Any:
@@ -104,20 +111,15 @@ def _shapes_backward(_: Tensor, query: Tensor, key: Tensor, value: Tensor, *__: 
     return query.new_empty(query.shape), key.new_empty(key.shape), value.new_empty(value.shape)
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    *tensors, ctx.causal = inputs
-    ctx.save_for_backward(*tensors, *output)
-
-
-def _pull_back(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    return *attention_backward(grad, *ctx.saved_tensors, ctx.causal), None, None
-
-
 library.register_fake("rankone::attention", _shapes)
 library.register_fake("rankone::attention_backward", _shapes_backward)
-library.register_autograd("rankone::attention", _pull_back, setup_context=_save)
 library.register_autograd(
-    "rankone::attention_backward", second.pull_back, setup_context=second.save
+    "rankone::attention",
+    Attention.backward,
+    setup_context=Attention.setup_context,
+)
+library.register_autograd(
+    "rankone::attention_backward", Backward.backward, setup_context=Backward.setup_context
 )
 for device in ("cpu", "cuda"):
     library.register_autocast("rankone::attention", device, torch.float32)

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 
-def all_finite(*tensors: Tensor) -> bool:
-    """Looks at the extremes only: no array is made."""
-    ends = [end.double() for x in tensors if x.numel() for end in torch.aminmax(x.detach())]
-    return not ends or bool(torch.isfinite(torch.stack(ends)).all())
+def largest(*tensors: Tensor) -> list[float]:
+    """The largest |x| of each, which is finite if all are. No array is made."""
+    ends = [torch.stack(torch.aminmax(x.detach())).abs().amax() for x in tensors]
+    found: list[float] = torch.stack(ends).tolist()
+    return found
 
 
 def left_out(

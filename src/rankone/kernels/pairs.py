@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankone.kernels import cells, grid, points, threads
-from rankone.kernels.cells import Bools, Ends, Floats, Grid, Ints
-from rankone.kernels.transform import LANES, merge, refine, transform
+from rankone.kernels.cells import Bools, Floats, Grid, Ints
+from rankone.kernels.transform import LANES, carry
 
-CUTOFF = 40.0  # e^-40 is beyond rounding, even if all keys weigh so little
 ALL: Bools = np.empty(0, np.bool_)
 NONE: Ints = np.empty(0, np.int64)
 Real = NDArray[Any]  # float32 or float64
@@ -51,49 +49,45 @@ class Pair:
 
     def __init__(self, row: Row, keys: Range, queries: Range, parts: int = 1) -> None:
         self.row, self.keys, self.queries, self.parts = row, keys, queries, parts
-        ends = self._extremes(row.key, row.there, keys)
-        self.empty = ends[0] < 0
-        if self.empty:
-            return
-        self.ends = Ends(*(float(row.key[i]) for i in ends), *(float(row.value[i]) for i in ends))
-        least, most = (float(row.query[i]) for i in self._extremes(row.query, ALL, queries))
-        extent, size = self.ends.high - self.ends.low, max(-least, most)
-        self.key_grid = cells.key_grid(row.key, row.there, *keys, self.ends, size)
-        self.query_grid = cells.query_grid(row.query, *queries, least, most, extent)
-        self.cutoff = CUTOFF + math.log(max(b - a for a, b in (keys, queries)))
+        at = self._extremes(row.key, row.there, keys)
+        self.empty = at[0] < 0
+        if not self.empty:
+            self.frame = cells.frame(
+                *row[:4], keys, queries, at, self._extremes(row.query, ALL, queries)
+            )
 
     def forward(self, result: Result) -> None:
         """Means, if the row has no anchors; else sums, added to those of other pairs."""
         row = self.row
-        table = self._transform(self._tally_keys(), to_queries=True, placed=False)
+        table = self._carry(self._tally_keys(), from_keys=True, placed=False)
 
         def read(a: int, b: int) -> None:
-            where = (a, b, self.ends)
+            where = (a, b, self.frame.ends)
             if len(row.anchor):
                 given = (*row[:3], *where, row.anchor)
-                points.gather_queries(*given, self.query_grid, table, *result)
+                points.gather_queries(*given, self.frame.query, table, *result)
             else:
-                points.read_queries(row.query, *where, self.query_grid, table, *result)
+                points.read_queries(row.query, *where, self.frame.query, table, *result)
 
         self._split(read, self.queries)
 
     def backward(self, result: Result, gradient: Gradient) -> None:
         """The gradients of queries, keys and values, added to those of other pairs."""
         row = self.row
-        table = self._transform(self._tally_keys(), to_queries=True, placed=True)
+        table = self._carry(self._tally_keys(), from_keys=True, placed=True)
 
         def turn(a: int, b: int) -> Floats:
-            moments = _table(self.query_grid)
-            given = (row.query, row.key, gradient.out, *result, a, b, self.ends, row.anchor)
-            points.turn_queries(*given, self.query_grid, table, gradient.query, moments)
+            moments = _table(self.frame.query)
+            given = (row.query, row.key, gradient.out, *result, a, b, self.frame.ends, row.anchor)
+            points.turn_queries(*given, self.frame.query, table, gradient.query, moments)
             return moments
 
         moments = _sum(self._split(turn, self.queries))
-        back = self._transform(moments, to_queries=False, placed=True)
+        back = self._carry(moments, from_keys=False, placed=True)
 
         def read(a: int, b: int) -> None:
-            given = (row.key, row.value, row.there, a, b, self.ends)
-            points.read_keys(*given, self.key_grid, back, gradient.key, gradient.value)
+            given = (row.key, row.value, row.there, a, b, self.frame.ends)
+            points.read_keys(*given, self.frame.key, back, gradient.key, gradient.value)
 
         self._split(read, self.keys)
 
@@ -108,19 +102,16 @@ class Pair:
         row = self.row
 
         def tally(a: int, b: int) -> Floats:
-            table = _table(self.key_grid)
-            given = (row.key, row.value, row.there, a, b, self.ends)
-            points.tally_keys(*given, self.key_grid, table)
+            table = _table(self.frame.key)
+            given = (row.key, row.value, row.there, a, b, self.frame.ends)
+            points.tally_keys(*given, self.frame.key, table)
             return table
 
         return _sum(self._split(tally, self.keys))
 
-    def _transform(self, moments: Floats, *, to_queries: bool, placed: bool) -> Floats:
-        grids = (self.key_grid, self.query_grid)
-        sources, targets = grids if to_queries else grids[::-1]
-        charges = merge(moments, grid.refinement())
-        how = (self.ends, to_queries, placed, self.cutoff, grid.nodes())
-        table: Floats = refine(transform(charges, sources, targets, *how), grid.refinement())
+    def _carry(self, moments: Floats, *, from_keys: bool, placed: bool) -> Floats:
+        fixed = (grid.refinement(), grid.nodes())
+        table: Floats = carry(moments, self.frame, from_keys, placed, *fixed)
         return table
 
     def _split(self, work: Callable[[int, int], Any], range_: Range) -> list[Any]:
@@ -128,6 +119,7 @@ class Pair:
 
 
 def _table(cells: Grid) -> Floats:
+    """Moments, all 0."""
     return np.zeros(len(cells.octaves) * grid.CELLS * grid.TERMS * LANES)
 
 

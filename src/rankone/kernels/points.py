@@ -116,6 +116,8 @@ def turn_queries(
         if len(anchor):
             shift = end - key[anchor[i]]
             w *= exponential(y * shift)
+            if w == 0.0:  # the rest may be infinite
+                continue
             slope += shift * (weighted - mean * weights)
         grad_query[i] += w * slope
         add_powers(moments, cell, t, w, w * mean)

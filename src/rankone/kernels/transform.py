@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from rankone.kernels.cells import Ends, Floats, Grid
+from rankone.kernels.cells import Floats, Frame
 from rankone.kernels.exponential import exponential
 from rankone.kernels.grid import CELLS, GROUPS, MEMBERS, NODES, TERMS
 from rankone.kernels.lanes import mix
@@ -58,15 +58,26 @@ def refine(values: Floats, refinement: Floats) -> Floats:
     return table
 
 
+@njit(nogil=True, cache=True)
+def carry(
+    moments: Floats,
+    frame: Frame,
+    from_keys: bool,
+    placed: bool,
+    refinement: Floats,
+    nodes: Floats,
+) -> Floats:
+    """The table to read at the queries from the moments of the keys, or the other way."""
+    charges = merge(moments, refinement)
+    return refine(transform(charges, frame, from_keys, placed, nodes), refinement)
+
+
 @njit(nogil=True, cache=True, fastmath=SUMS)
 def transform(
     charges: Floats,
-    sources: Grid,
-    targets: Grid,
-    ends: Ends,
+    frame: Frame,
     from_keys: bool,
     placed: bool,
-    cutoff: float,
     nodes: Floats,
 ) -> Floats:
     """f(t) = sum over charges q of q e^(-t s), on the nodes of the target groups.
@@ -76,7 +87,11 @@ def transform(
     q d for q. Else t is d, s is |y|, q is (w, w out), and the lanes are the sums of w, of w y out,
     and of w y over the queries y >= 0 and y < 0. Exponents beyond the cutoff are left out.
     """
+    ends = frame.ends
     extent = ends.high - ends.low
+    sources, targets = frame.key, frame.query
+    if not from_keys:
+        sources, targets = targets, sources
     lanes = 2 * LANES if placed else LANES
     out = np.zeros((len(targets.octaves), lanes, GROUPS, NODES))
     step, place = np.empty(GROUPS), np.empty(GROUPS)
@@ -104,7 +119,7 @@ def transform(
                     if from_keys and not same:
                         far = min(near + GROUPS * width, sources.reach[1 - half])
                         nearest, near, width = extent - far, extent - near, -width
-                    if t * nearest > cutoff:
+                    if t * nearest > frame.cutoff:
                         continue
                     sign = -1.0 if sources.halves[source] and not from_keys else 1.0
                     for g in range(GROUPS):
