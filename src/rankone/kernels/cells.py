@@ -21,6 +21,7 @@ CUTOFF = 40.0  # e^-40 is beyond rounding, even if all keys weigh so little
 LARGEST = 2.0**1022  # points beyond are taken as this far
 BIAS, MANTISSA = 1023, 52
 FRACTION = MANTISSA - BITS  # the bits inside a cell
+MAGNITUDE = np.int64((1 << 63) - 1)  # all bits but the sign
 EDGE = np.int64(-(1 << FRACTION))
 EXTREME = {"nnan", "nsz", "reassoc"}  # the numbers are known to be finite
 
@@ -36,8 +37,8 @@ class Ends(NamedTuple):
 
     low: float
     high: float
-    low_value: float
-    high_value: float
+    keys: Floats  # the same by halves: for y >= 0 and for y < 0. Signs come in no order, and what
+    values: Floats  # is looked up costs nothing, where a branch would be mispredicted.
 
 
 class Grid(NamedTuple):
@@ -90,6 +91,15 @@ def locate(point: float, half: np.uint64, grid: Grid) -> tuple[np.uint64, float]
     widths = np.int64((2 * BIAS + BITS + 1 - exponent) << MANTISSA).view(np.float64)
     cell = np.uint64((bits >> FRACTION) & (CELLS - 1))
     return grid.slots[half, np.uint64(exponent - grid.least)] + cell, (point - edge) * widths - 1.0
+
+
+@njit(nogil=True, cache=True)
+def largest(points: Floats, first: int, last: int) -> float:
+    """The largest |x|; infinite or NaN if one of them is. Magnitudes compare as integers do."""
+    most = np.int64(0)
+    for i in range(first, last):
+        most = max(most, np.float64(points[i]).view(np.int64) & MAGNITUDE)
+    return np.int64(most).view(np.float64)
 
 
 @njit(nogil=True, cache=True, fastmath=EXTREME)
@@ -182,8 +192,10 @@ def frame(
 ) -> Frame:
     """The grids of both, from where their extremes are."""
     low, high = key_extremes
-    ends = Ends(np.float64(key[low]), np.float64(key[high]),
-                np.float64(value[low]), np.float64(value[high]))  # fmt: skip
+    keys_at, values_at = np.empty(2), np.empty(2)
+    keys_at[0], keys_at[1] = key[high], key[low]
+    values_at[0], values_at[1] = value[high], value[low]
+    ends = Ends(keys_at[1], keys_at[0], keys_at, values_at)
     least, most = np.float64(query[query_extremes[0]]), np.float64(query[query_extremes[1]])
     larger = max(keys[1] - keys[0], queries[1] - queries[0])
     return Frame(

@@ -87,16 +87,22 @@ def _prepared(
     query: Tensor, key: Tensor, value: Tensor, there: Tensor | None
 ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor | None], Units | None, bool]:
     """Numbers that the sums can be taken of, their units, and whether all were finite."""
-    sizes = nonfinite.largest(query, key, value)
+    sizes = _largest(query, key, value)
     finite = all(map(math.isfinite, sizes))
     if not finite:
         query, key, value, there = nonfinite.left_out(query, key, value, there)
-        sizes = nonfinite.largest(query, key, value)
+        sizes = _largest(query, key, value)
     units = None
     if max(sizes) > LARGE:
         units = Units.of(query, key, sizes[2])
         query, key, value = units.scaled(query, key, value)
     return (query, key, value, there), units, finite
+
+
+def _largest(*tensors: Tensor) -> list[float]:
+    if tensors[0].device.type == "cpu":  # torch's own threads would linger, and hold up the others
+        return sweep.largest(*(_array(x) for x in tensors))
+    return nonfinite.largest(*tensors)
 
 
 def _array(tensor: Tensor | None) -> Any:

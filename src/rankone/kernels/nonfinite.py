@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def largest(*tensors: Tensor) -> list[float]:
-    """The largest |x| of each, which is finite if all are. No array is made."""
+    """The largest |x| of each, not finite if one of them is not. No array is made."""
     ends = [torch.stack(torch.aminmax(x.detach())).abs().amax() for x in tensors]
     found: list[float] = torch.stack(ends).tolist()
     return found

@@ -59,6 +59,10 @@ class Pair:
     def forward(self, result: Result) -> None:
         """Means, if the row has no anchors; else sums, added to those of other pairs."""
         row = self.row
+        if self.empty:
+            if not len(row.anchor):
+                result.out[:], result.total[:] = 0.0, 0.0
+            return
         table = self._carry(self._tally_keys(), from_keys=True, placed=False)
 
         def read(a: int, b: int) -> None:
@@ -74,6 +78,8 @@ class Pair:
     def backward(self, result: Result, gradient: Gradient) -> None:
         """The gradients of queries, keys and values, added to those of other pairs."""
         row = self.row
+        if self.empty:
+            return
         table = self._carry(self._tally_keys(), from_keys=True, placed=True)
 
         def turn(a: int, b: int) -> Floats:

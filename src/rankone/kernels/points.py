@@ -6,6 +6,8 @@ for ten points as for ten million.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -34,8 +36,7 @@ def tally_keys(
             continue
         point, half = nearer_end(np.float64(key[i]), ends)
         cell, t = locate(point, half, grid)
-        centre = ends.low_value if half else ends.high_value
-        add_powers(table, cell, t, value[i] - centre, 1.0)
+        add_powers(table, cell, t, value[i] - ends.values[half], 1.0)
 
 
 @njit(nogil=True, cache=True, fastmath=FUSED)
@@ -52,9 +53,10 @@ def read_queries(
     """The mean of the values, and the sum of the weights."""
     for i in range(first, last):
         y = np.float64(query[i])
-        cell, t = locate(abs(y), np.uint64(y < 0.0), grid)
+        half = np.uint64(y < 0.0)
+        cell, t = locate(abs(y), half, grid)
         weighted, weights = read2(table, cell, t)
-        out[i] = (ends.low_value if y < 0.0 else ends.high_value) + weighted / weights
+        out[i] = ends.values[half] + weighted / weights
         total[i] = weights
 
 
@@ -75,11 +77,11 @@ def gather_queries(
     """The sums, relative to the anchor of each query; added to what other keys contribute."""
     for i in range(first, last):
         y = np.float64(query[i])
-        cell, t = locate(abs(y), np.uint64(y < 0.0), grid)
-        end, centre = (ends.low, ends.low_value) if y < 0.0 else (ends.high, ends.high_value)
-        scale = exponential(y * (end - key[anchor[i]]))
+        half = np.uint64(y < 0.0)
+        cell, t = locate(abs(y), half, grid)
+        scale = exponential(y * (ends.keys[half] - key[anchor[i]]))
         above, below = read2(table, cell, t)
-        weighted[i] += scale * (above + (centre - value[anchor[i]]) * below)
+        weighted[i] += scale * (above + (ends.values[half] - value[anchor[i]]) * below)
         total[i] += scale * below
 
 
@@ -107,14 +109,14 @@ def turn_queries(
     """
     for i in range(first, last):
         y = np.float64(query[i])
-        cell, t = locate(abs(y), np.uint64(y < 0.0), grid)
-        end, centre = (ends.low, ends.low_value) if y < 0.0 else (ends.high, ends.high_value)
+        half = np.uint64(y < 0.0)
+        cell, t = locate(abs(y), half, grid)
         w = grad[i] / total[i]
-        mean = out[i] - centre
+        mean = out[i] - ends.values[half]
         weighted, weights, above, below = read4(table, cell, t)
-        slope = (above - mean * below) * (1.0 if y < 0.0 else -1.0)
+        slope = (above - mean * below) * -math.copysign(1.0, y)
         if len(anchor):
-            shift = end - key[anchor[i]]
+            shift = ends.keys[half] - key[anchor[i]]
             w *= exponential(y * shift)
             if w == 0.0:  # the rest may be infinite
                 continue
@@ -148,5 +150,5 @@ def read_keys(
         cell, t = locate(point, half, grid)
         weights, means, up, down = read4(table, cell, t)
         grad_value[i] += weights
-        turned = (value[i] - ends.high_value) * up + (value[i] - ends.low_value) * down
+        turned = (value[i] - ends.values[0]) * up + (value[i] - ends.values[1]) * down
         grad_key[i] += turned - means

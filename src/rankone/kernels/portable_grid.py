@@ -38,10 +38,10 @@ class Grid:
         def keys(span: slice) -> tuple[Tensor, Tensor]:
             inside = key[:, span].clamp(low, high)  # keys that are not there may be anywhere
             above, below = high - inside, inside - low
-            return torch.minimum(above, below).clamp_max(extent / 2), above > below
+            return torch.minimum(above, below), above > below
 
         self.queries = cells(queries, query.shape, size, extent)
-        self.keys = cells(keys, key.shape, extent / 2, size)
+        self.keys = cells(keys, key.shape, extent / 2, size)  # rounding is monotone: none is beyond
         self.extent = extent.squeeze(-1)
         self.cutoff = 40 + math.log(max(query.shape[-1], key.shape[-1]))
         self._number_pairs()

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rankone.kernels import threads
+from rankone.kernels import cells, threads
 from rankone.kernels.cells import Bools, Ints
 from rankone.kernels.pairs import ALL, NONE, Gradient, Pair, Range, Real, Result, Row
 from rankone.kernels.triangle import divide, gather_triangle, prefix_extremes, turn_triangle
 
 LEAF = 512  # a range of so many tokens is attended to score by score, if causal
 LONG = 1 << 14  # from so many on, a pair that is alone is worth several threads
+
+
+def largest(*arrays: Real) -> list[float]:
+    """The largest |x| of each, not finite if one of them is not."""
+    found = []
+    for flat in (x.reshape(-1) for x in arrays):
+        parts = threads.count() if len(flat) >= LONG else 1
+        ends = threads.run(partial(cells.largest, flat), threads.pieces(0, len(flat), parts))
+        found.append(float(np.max(ends)))  # NaN wins
+    return found
 
 
 def forward(
@@ -25,12 +36,11 @@ def forward(
     """
     (rows, q), channels = query.shape, value.shape[1]
     anchors = _anchors(query, key, there, causal)
-    out = np.zeros((rows, channels, q), query.dtype)
-    total = np.zeros((rows, q), np.float64 if causal else query.dtype)
+    new = np.zeros if causal else np.empty  # sums are added to; means are written
+    out = np.empty((rows, channels, q), query.dtype)
     for channel in range(channels):
-        if channel:
-            total.fill(0.0)
-        sums = np.zeros((rows, q)) if causal else out[:, channel]
+        total = new((rows, q), np.float64 if causal else query.dtype)
+        sums = new((rows, q)) if causal else out[:, channel]
         given = _rows(query, key, value[:, channel], there, anchors)
         work = [(row, Result(sums[i], total[i])) for i, row in enumerate(given)]
         _sweep(work, causal, _forward_leaf, Pair.forward)
@@ -111,9 +121,7 @@ def _sweep(
         threads.run(leaf, [(*item, a, a + LEAF) for item in work for a in starts])
 
     def pair(item: tuple[Any, ...], keys: Range, queries: Range, parts: int) -> None:
-        acting = Pair(item[0], keys, queries, parts)
-        if not acting.empty:
-            act(acting, *item[1:])
+        act(Pair(item[0], keys, queries, parts), *item[1:])
 
     for level in _levels(len(row.query), len(row.key), causal):
         tasks = [(item, *ranges) for item in work for ranges in level]

@@ -25,11 +25,18 @@ def count() -> int:
 
 
 def run(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """``work(*task)`` for each task, in order, as many at a time as there are threads."""
+    """``[work(*task) for task in tasks]``, shared among this thread and others."""
     tasks = list(tasks)
-    if len(tasks) < 2 or count() < 2:
-        return [work(*task) for task in tasks]
-    return list(_pool(count()).map(lambda task: work(*task), tasks))
+    shares = min(count(), len(tasks))
+
+    def share(i: int) -> list[Any]:
+        return [work(*task) for task in tasks[i::shares]]
+
+    if shares < 2:
+        return share(0) if tasks else []
+    others = [_pool(shares - 1).submit(share, i) for i in range(1, shares)]
+    parts = [share(0), *(other.result() for other in others)]
+    return [parts[i % shares][i // shares] for i in range(len(tasks))]
 
 
 def pieces(first: int, last: int, parts: int) -> Iterator[tuple[int, int]]:

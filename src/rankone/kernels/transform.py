@@ -144,7 +144,7 @@ def transform(
                             found[LANES + lane] = value
                     if from_keys:
                         if not same:  # values relative to the other end
-                            jump = ends.low_value - ends.high_value
+                            jump = ends.values[1] - ends.values[0]
                             jump = -jump if half else jump
                             found[0] += jump * found[1]
                             found[2] += jump * found[3]

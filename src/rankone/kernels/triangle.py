@@ -61,8 +61,7 @@ def gather_triangle(
 def divide(value: Floats, anchor: Ints, weighted: Floats, total: Floats, mean: Floats) -> None:
     """The means, when all sums are complete; 0 for a query that sees nothing."""
     for k in range(len(mean)):
-        if anchor[k] >= 0:
-            mean[k] = value[anchor[k]] + weighted[k] / total[k]
+        mean[k] = value[anchor[k]] + weighted[k] / total[k] if anchor[k] >= 0 else 0.0
 
 
 @njit(nogil=True, cache=True, fastmath=SUMS)
