@@ -38,6 +38,7 @@ from rankone.kernels import grid
 from rankone.kernels.attention import SWITCH
 from rankone.kernels.direct import direct_attention
 
+PAUSE = 0.005  # torch's threads spin for a while after their work: not into the next one's time
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PURPLE = "#7b4ea3"
 Work = Callable[[], object]
@@ -79,6 +80,7 @@ class Run:
         gc.disable()
         for turn in range(most):
             for name in [name for name in contenders if turn < 2 or spent[name] < seconds]:
+                time.sleep(PAUSE)
                 started = time.perf_counter()
                 contenders[name]()
                 taken = time.perf_counter() - started

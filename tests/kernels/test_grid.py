@@ -70,7 +70,8 @@ def test_the_origin_is_a_power_of_two_that_suits_the_largest_score(reach, opposi
     st.floats(1e-100, 1e100),
 )
 def test_a_point_lies_in_its_cell_where_its_place_says(points, opposite):
-    """The edges of a cell and the place in it give the point back, to rounding."""
+    """The edges of a cell and the place in it give the point back, to rounding of the sum with the
+    origin."""
     largest = max(points)
     seen = np.ones((2, 2046), np.bool_)
     origin = grid.origin(largest, opposite)
@@ -78,7 +79,7 @@ def test_a_point_lies_in_its_cell_where_its_place_says(points, opposite):
     for point in points:
         cell, t = cells.locate(point, np.uint64(0), every)
         assert abs(t) <= 1.0 + 1e-12  # the sum with the origin may round over an edge
-        octave, inside = int(cell) // (2 * grid.CELLS), int(cell) % grid.CELLS
+        octave, inside = divmod(int(cell), grid.CELLS)
         top = math.ldexp(origin, octave)
         middle = (top - origin) + (inside + 0.5) * top / grid.CELLS
         assert middle + 0.5 * t * top / grid.CELLS == pytest.approx(

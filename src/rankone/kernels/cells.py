@@ -18,12 +18,11 @@ Ints = NDArray[np.int64]
 FEW = 8  # octaves that are laid out without looking which of them have points
 STRETCH = 1024  # points looked at together
 CUTOFF = 40.0  # e^-40 is beyond rounding, even if all keys weigh so little
-LARGEST = 2.0**1022  # points beyond are taken as this far
 BIAS, MANTISSA = 1023, 52
 FRACTION = MANTISSA - BITS  # the bits inside a cell
 MAGNITUDE = np.int64((1 << 63) - 1)  # all bits but the sign
-EDGE = np.int64(-(1 << FRACTION))
-EXTREME = {"nnan", "nsz", "reassoc"}  # the numbers are known to be finite
+INSIDE = np.int64((1 << MANTISSA) - 1)
+ONE = np.int64(BIAS << MANTISSA)  # the bits of 1.0
 
 origin_of = njit(nogil=True, cache=True)(grid.origin)
 
@@ -52,7 +51,7 @@ class Grid(NamedTuple):
     origin: float
     least: np.int64  # the biased exponent of the origin
     reach: Floats  # the largest point of each half, -1 if it has none
-    slots: NDArray[np.uint64]  # the first cell of each octave of each half
+    slots: NDArray[np.uint64]  # what leads from leading bits to cells, in each octave of each half
     halves: Ints  # of each block
     octaves: Ints
 
@@ -65,65 +64,61 @@ def biased_exponent(x: float) -> np.int64:
 
 @njit(nogil=True, cache=True)
 def blocks(origin: float, reach: Floats, seen: Bools) -> Grid:
-    """The grid with a block for each octave that is seen."""
+    """The grid with a block for each octave that is seen; half by half, octave by octave."""
+    halves, octaves = np.nonzero(seen)
+    least = biased_exponent(origin)
     slots = np.zeros(seen.shape, np.uint64)
-    octaves, halves = np.nonzero(seen.T)  # octave by octave
     for block in range(len(octaves)):
-        slots[halves[block], octaves[block]] = block * CELLS
-    return Grid(origin, biased_exponent(origin), reach, slots, halves, octaves)
+        leading = (least + octaves[block]) << BITS  # bits of the least number in this octave
+        slots[halves[block], octaves[block]] = np.uint64(block * CELLS) - np.uint64(leading)
+    return Grid(origin, least, reach, slots, halves, octaves)
 
 
 @njit(nogil=True, cache=True)
 def nearer_end(x: float, ends: Ends) -> tuple[float, np.uint64]:
     """The distance of a key from the nearer end, and which half that is."""
     above, below = ends.high - x, x - ends.low
-    return min(above, below, LARGEST), np.uint64(above > below)
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def locate(point: float, half: np.uint64, grid: Grid) -> tuple[np.uint64, float]:
-    """The cell of a point, and its place t there, from -1 to 1."""
-    bits = np.float64(point + grid.origin).view(np.int64)
-    exponent = bits >> MANTISSA
-    # The point itself, not its sum with the origin, is compared with the edge of the cell: that
-    # keeps all its digits.
-    edge = np.int64(bits & EDGE).view(np.float64) - grid.origin
-    widths = np.int64((2 * BIAS + BITS + 1 - exponent) << MANTISSA).view(np.float64)
-    cell = np.uint64((bits >> FRACTION) & (CELLS - 1))
-    return grid.slots[half, np.uint64(exponent - grid.least)] + cell, (point - edge) * widths - 1.0
+    return min(above, below), np.uint64(above > below)
 
 
 @njit(nogil=True, cache=True)
-def largest(points: Floats, first: int, last: int) -> float:
-    """The largest |x|; infinite or NaN if one of them is. Magnitudes compare as integers do."""
-    most = np.int64(0)
-    for i in range(first, last):
-        most = max(most, np.float64(points[i]).view(np.int64) & MAGNITUDE)
-    return np.int64(most).view(np.float64)
+def locate(point: float, half: np.uint64, grid: Grid) -> tuple[np.uint64, float]:
+    """The cell of a point, and its place t there, from -1 to 1: leading and other bits."""
+    bits = np.float64(point + grid.origin).view(np.int64)
+    octave = np.uint64((bits >> MANTISSA) - grid.least)
+    cell = np.uint64(bits >> FRACTION) + grid.slots[half, octave]
+    return cell, np.int64(((bits << BITS) & INSIDE) | ONE).view(np.float64) * 2.0 - 3.0
 
 
-@njit(nogil=True, cache=True, fastmath=EXTREME)
+@njit(nogil=True, cache=True)
+def rank(x: float) -> np.int64:
+    """An integer that grows with x. NaN lies beyond the infinities, so that it cannot hide."""
+    bits = np.float64(x).view(np.int64)
+    return bits ^ MAGNITUDE if bits < 0 else bits
+
+
+@njit(nogil=True, cache=True)
 def extremes(points: Floats, there: Bools, first: int, last: int) -> tuple[int, int]:
     """Where the least and the largest of a range are; -1 if nothing is there."""
     at = np.array([-1, -1])
-    low, high = np.inf, -np.inf
+    low, high = MAGNITUDE, ~MAGNITUDE
     for start in range(first, last, STRETCH):  # find the stretch, then the place in it
         stop = min(start + STRETCH, last)
-        least, most = np.inf, -np.inf
+        least, most = MAGNITUDE, ~MAGNITUDE
         if len(there):
             for i in range(start, stop):
                 if there[i]:
-                    least, most = min(least, points[i]), max(most, points[i])
+                    least, most = min(least, rank(points[i])), max(most, rank(points[i]))
         else:
             for i in range(start, stop):
-                least, most = min(least, points[i]), max(most, points[i])
+                least, most = min(least, rank(points[i])), max(most, rank(points[i]))
         if least < low:
             low, at[0] = least, start
         if most > high:
             high, at[1] = most, start
     if at[0] >= 0:
         for end, extreme in enumerate((low, high)):
-            while points[at[end]] != extreme or (len(there) and not there[at[end]]):
+            while rank(points[at[end]]) != extreme or (len(there) and not there[at[end]]):
                 at[end] += 1
     return at[0], at[1]
 
@@ -131,7 +126,7 @@ def extremes(points: Floats, there: Bools, first: int, last: int) -> tuple[int, 
 @njit(nogil=True, cache=True)
 def key_grid(key: Floats, there: Bools, first: int, last: int, ends: Ends, size: float) -> Grid:
     """The grid of a range of keys, for queries up to `size`."""
-    extent = min(ends.high - ends.low, 2.0 * LARGEST)
+    extent = ends.high - ends.low
     origin = origin_of(extent, size)
     far = 0.5 * extent
     octaves = biased_exponent(far + origin) - biased_exponent(origin) + 1
@@ -144,7 +139,7 @@ def key_grid(key: Floats, there: Bools, first: int, last: int, ends: Ends, size:
             if len(there) == 0 or there[i]:
                 point, half = nearer_end(np.float64(key[i]), ends)
                 cell, _ = locate(point, half, every)
-                seen[half, cell // np.uint64(2 * CELLS)] = True
+                seen[half, cell // np.uint64(CELLS) - half * np.uint64(octaves)] = True
     return blocks(origin, reach, seen)
 
 
@@ -166,7 +161,7 @@ def query_grid(
         for i in range(first, last):
             sign = np.uint64(query[i] < 0.0)
             cell, _ = locate(abs(np.float64(query[i])), sign, every)
-            seen[sign, cell // np.uint64(2 * CELLS)] = True
+            seen[sign, cell // np.uint64(CELLS) - sign * np.uint64(octaves)] = True
     return blocks(origin, reach, seen)
 
 

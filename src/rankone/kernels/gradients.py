@@ -160,7 +160,9 @@ def _merge_rows(function: Any, info: Any, in_dims: tuple[int | None, ...], *give
     ]
     found = function.apply(*merged)
     several = isinstance(found, tuple)
-    split = tuple(x.view(count, -1, *x.shape[1:]) for x in (found if several else (found,)))
+    split = tuple(
+        x.view(count, len(x) // count, *x.shape[1:]) for x in (found if several else (found,))
+    )
     return (split, (0,) * len(split)) if several else (split[0], 0)
 
 

@@ -7,6 +7,7 @@ device the same sums are taken by torch itself.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from torch import Tensor, library
 from rankone.kernels import nonfinite, portable, sweep
 from rankone.kernels.gradients import Attention, Backward, run
 from rankone.kernels.operators import attention
+from rankone.kernels.pairs import UnfitError
 from rankone.kernels.units import LARGE, Units
 
 Three = tuple[Tensor, Tensor, Tensor]
+Given = tuple[Tensor, Tensor, Tensor, Tensor | None]  # query, key, value, there
 
 
 def linear_attention(
@@ -38,16 +41,15 @@ def linear_attention(
 def _attention(
     query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, causal: bool
 ) -> tuple[Tensor, Tensor]:
-    """Means (rows, c, q) of the values (rows, c, n), and the sums (rows, q) of the weights.
+    """Means (rows, c, q) of the values (rows, c, n), and, if causal, the sums (rows, q) of weights.
 
     `query` is (rows, q), `key` is (rows, n), `there` is True for the keys (rows, n) that count.
     """
+    if not causal and query.device.type == "cpu":
+        with suppress(UnfitError):  # what is unfit is found on the way
+            return _forward((query, key, value, there), causal)
     given, units, finite = _prepared(query, key, value, there)
-    if query.device.type == "cpu":
-        arrays: list[Any] = [_array(x) for x in given]
-        out, total = map(torch.from_numpy, sweep.forward(*arrays, causal=causal))
-    else:
-        out, total = portable.forward(*given, causal)
+    out, total = _forward(given, causal)
     if units is not None:
         out *= units.value
     if not finite:
@@ -67,31 +69,45 @@ def _attention_backward(
     causal: bool,
 ) -> Three:
     """The gradients of query, key and value."""
+    if not causal and query.device.type == "cpu":
+        with suppress(UnfitError):
+            return _backward(grad, (query, key, value, there), out, total, causal)
     given, units, finite = _prepared(query, key, value, there)
     if not finite:
         out = out.where(torch.isfinite(out), 0.0)
     if units is not None:
         out = out / units.value
-    if query.device.type == "cpu":
-        arrays: list[Any] = [_array(x) for x in (grad, *given, out, total)]
-        found = sweep.backward(*arrays, causal=causal)
-        grads: Three = (*map(torch.from_numpy, found),)  # type: ignore[assignment]
-    else:
-        grads = portable.backward(grad, *given, out, total, causal)
+    grads = _backward(grad, given, out, total, causal)
     if units is not None:
         grads = units.gradients(*grads)
     return grads if finite else nonfinite.spoil_gradients(grads, query, key, value)
 
 
+def _forward(given: Given, causal: bool) -> tuple[Tensor, Tensor]:
+    if given[0].device.type != "cpu":
+        return portable.forward(*given, causal)
+    arrays: list[Any] = [_array(x) for x in given]
+    out, total = sweep.forward(*arrays, causal=causal)
+    return torch.from_numpy(out), torch.from_numpy(total)
+
+
+def _backward(grad: Tensor, given: Given, out: Tensor, total: Tensor, causal: bool) -> Three:
+    if grad.device.type != "cpu":
+        return portable.backward(grad, *given, out, total, causal)
+    arrays: list[Any] = [_array(x) for x in (grad, *given, out, total)]
+    of_query, of_key, of_value = map(torch.from_numpy, sweep.backward(*arrays, causal=causal))
+    return of_query, of_key, of_value
+
+
 def _prepared(
     query: Tensor, key: Tensor, value: Tensor, there: Tensor | None
-) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor | None], Units | None, bool]:
+) -> tuple[Given, Units | None, bool]:
     """Numbers that the sums can be taken of, their units, and whether all were finite."""
-    sizes = _largest(query, key, value)
+    sizes = nonfinite.largest(query, key, value)
     finite = all(map(math.isfinite, sizes))
     if not finite:
         query, key, value, there = nonfinite.left_out(query, key, value, there)
-        sizes = _largest(query, key, value)
+        sizes = nonfinite.largest(query, key, value)
     units = None
     if max(sizes) > LARGE:
         units = Units.of(query, key, sizes[2])
@@ -99,18 +115,16 @@ def _prepared(
     return (query, key, value, there), units, finite
 
 
-def _largest(*tensors: Tensor) -> list[float]:
-    if tensors[0].device.type == "cpu":  # torch's own threads would linger, and hold up the others
-        return sweep.largest(*(_array(x) for x in tensors))
-    return nonfinite.largest(*tensors)
-
-
 def _array(tensor: Tensor | None) -> Any:
     return None if tensor is None else np.ascontiguousarray(tensor.detach().numpy())
 
 
-def _shapes(query: Tensor, _: Tensor, value: Tensor, *__: Any) -> tuple[Tensor, Tensor]:
-    return value.new_empty(*value.shape[:2], query.shape[1]), query.new_empty(query.shape)
+def _shapes(
+    query: Tensor, _: Tensor, value: Tensor, __: Tensor | None, causal: bool
+) -> tuple[Tensor, Tensor]:
+    rows, q = query.shape
+    sums = q if causal or query.device.type != "cpu" else 0
+    return value.new_empty(*value.shape[:2], q), query.new_empty(rows, sums)
 
 
 def _shapes_backward(_: Tensor, query: Tensor, key: Tensor, value: Tensor, *__: Any) -> Three:

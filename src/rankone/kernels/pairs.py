@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +11,19 @@ from numpy.typing import NDArray
 from rankone.kernels import cells, grid, points, threads
 from rankone.kernels.cells import Bools, Floats, Grid, Ints
 from rankone.kernels.transform import LANES, carry
+from rankone.kernels.units import LARGE
 
 ALL: Bools = np.empty(0, np.bool_)
 NONE: Ints = np.empty(0, np.int64)
 Real = NDArray[Any]  # float32 or float64
 Range = tuple[int, int]
+Ranges = Iterator[Range]
+
+PIECE = 1 << 16  # points that a thread takes at a time
+
+
+class UnfitError(Exception):
+    """A number is not finite, or so large that the sums may not be."""
 
 
 class Row(NamedTuple):
@@ -29,10 +37,10 @@ class Row(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The means of the values; if causal their sums, until all pairs are added. And the weights."""
+    """The means of the values; if causal their sums, until all pairs are added, and the weights."""
 
     out: Real
-    total: Floats
+    total: Floats  # NONE unless causal
 
 
 class Gradient(NamedTuple):
@@ -45,35 +53,36 @@ class Gradient(NamedTuple):
 
 
 class Pair:
-    """A range of keys and a range of queries of a row; `parts` threads may work on it."""
+    """A range of keys and a range of queries of a row; `threads` may work on it."""
 
-    def __init__(self, row: Row, keys: Range, queries: Range, parts: int = 1) -> None:
-        self.row, self.keys, self.queries, self.parts = row, keys, queries, parts
+    def __init__(self, row: Row, keys: Range, queries: Range, threads: int = 1) -> None:
+        self.row, self.keys, self.queries, self.threads = row, keys, queries, threads
         at = self._extremes(row.key, row.there, keys)
         self.empty = at[0] < 0
         if not self.empty:
-            self.frame = cells.frame(
-                *row[:4], keys, queries, at, self._extremes(row.query, ALL, queries)
-            )
+            extremes = self._extremes(row.query, ALL, queries)
+            self.frame = cells.frame(*row[:4], keys, queries, at, extremes)
+            _check(self.frame.ends.values)
 
     def forward(self, result: Result) -> None:
         """Means, if the row has no anchors; else sums, added to those of other pairs."""
         row = self.row
         if self.empty:
             if not len(row.anchor):
-                result.out[:], result.total[:] = 0.0, 0.0
+                result.out[:] = 0.0
             return
         table = self._carry(self._tally_keys(), from_keys=True, placed=False)
 
-        def read(a: int, b: int) -> None:
-            where = (a, b, self.frame.ends)
-            if len(row.anchor):
-                given = (*row[:3], *where, row.anchor)
-                points.gather_queries(*given, self.frame.query, table, *result)
-            else:
-                points.read_queries(row.query, *where, self.frame.query, table, *result)
+        def read(ranges: Ranges) -> None:
+            for range_ in ranges:
+                where = (*range_, self.frame.ends)
+                if len(row.anchor):
+                    given = (*row[:3], *where, row.anchor)
+                    points.gather_queries(*given, self.frame.query, table, *result)
+                else:
+                    points.read_queries(row.query, *where, self.frame.query, table, result.out)
 
-        self._split(read, self.queries)
+        self._share(read, self.queries)
 
     def backward(self, result: Result, gradient: Gradient) -> None:
         """The gradients of queries, keys and values, added to those of other pairs."""
@@ -82,46 +91,63 @@ class Pair:
             return
         table = self._carry(self._tally_keys(), from_keys=True, placed=True)
 
-        def turn(a: int, b: int) -> Floats:
+        def turn(ranges: Ranges) -> Floats:
             moments = _table(self.frame.query)
-            given = (row.query, row.key, gradient.out, *result, a, b, self.frame.ends, row.anchor)
-            points.turn_queries(*given, self.frame.query, table, gradient.query, moments)
+            for range_ in ranges:
+                given = (row.query, row.key, gradient.out, *result)
+                where = (*range_, self.frame.ends, row.anchor, self.frame.query)
+                points.turn_queries(*given, *where, table, gradient.query, moments)
             return moments
 
-        moments = _sum(self._split(turn, self.queries))
+        moments = _sum(self._share(turn, self.queries))
         back = self._carry(moments, from_keys=False, placed=True)
 
-        def read(a: int, b: int) -> None:
-            given = (row.key, row.value, row.there, a, b, self.frame.ends)
-            points.read_keys(*given, self.frame.key, back, gradient.key, gradient.value)
+        def read(ranges: Ranges) -> None:
+            for range_ in ranges:
+                given = (row.key, row.value, row.there, *range_, self.frame.ends)
+                points.read_keys(*given, self.frame.key, back, gradient.key, gradient.value)
 
-        self._split(read, self.keys)
+        self._share(read, self.keys)
 
     def _extremes(self, values: Real, there: Bools, range_: Range) -> tuple[int, int]:
         """Where the least and the largest are; -1 if nothing is there."""
-        parts = self._split(lambda a, b: cells.extremes(values, there, a, b), range_)
-        found = [part for part in parts if part[0] >= 0] or [(-1, -1)]
-        lows, highs = zip(*found, strict=True)
-        return min(lows, key=values.__getitem__), max(highs, key=values.__getitem__)
+
+        def look(ranges: Ranges) -> list[Range]:
+            return [cells.extremes(values, there, *some) for some in ranges]
+
+        parts = (part for parts in self._share(look, range_) for part in parts)
+        lows, highs = zip(*([part for part in parts if part[0] >= 0] or [(-1, -1)]), strict=True)
+        low, high = min(lows, key=values.__getitem__), max(highs, key=values.__getitem__)
+        if low >= 0:
+            _check(values[[*lows, *highs]].astype(np.float64))
+        return low, high
 
     def _tally_keys(self) -> Floats:
         row = self.row
 
-        def tally(a: int, b: int) -> Floats:
+        def tally(ranges: Ranges) -> Floats:
             table = _table(self.frame.key)
-            given = (row.key, row.value, row.there, a, b, self.frame.ends)
-            points.tally_keys(*given, self.frame.key, table)
+            for range_ in ranges:
+                given = (row.key, row.value, row.there, *range_, self.frame.ends)
+                points.tally_keys(*given, self.frame.key, table)
             return table
 
-        return _sum(self._split(tally, self.keys))
+        moments = _sum(self._share(tally, self.keys))
+        _check(moments)
+        return moments
 
     def _carry(self, moments: Floats, *, from_keys: bool, placed: bool) -> Floats:
         fixed = (grid.refinement(), grid.nodes())
         table: Floats = carry(moments, self.frame, from_keys, placed, *fixed)
         return table
 
-    def _split(self, work: Callable[[int, int], Any], range_: Range) -> list[Any]:
-        return threads.run(work, threads.pieces(*range_, self.parts))
+    def _share(self, work: Callable[[Ranges], Any], range_: Range) -> list[Any]:
+        return threads.share(work, threads.pieces(*range_, PIECE), self.threads)
+
+
+def _check(numbers: Floats) -> None:
+    if not np.abs(numbers).max() < LARGE:  # or NaN
+        raise UnfitError
 
 
 def _table(cells: Grid) -> Floats:

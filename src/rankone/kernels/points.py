@@ -6,8 +6,6 @@ for ten points as for ten million.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
@@ -15,10 +13,11 @@ from rankone.kernels.cells import Bools, Ends, Floats, Grid, Ints, locate, neare
 from rankone.kernels.exponential import exponential
 from rankone.kernels.lanes import add_powers, read2, read4
 
-FUSED = {"contract"}
+FUSED = {"contract"}  # a product and a sum may round once
+# With numpy's model of errors 0 / 0 is NaN, not an exception, which would cost a branch.
 
 
-@njit(nogil=True, cache=True, fastmath=FUSED)
+@njit(nogil=True, cache=True, fastmath=FUSED, error_model="numpy")
 def tally_keys(
     key: Floats,
     value: Floats,
@@ -39,7 +38,7 @@ def tally_keys(
         add_powers(table, cell, t, value[i] - ends.values[half], 1.0)
 
 
-@njit(nogil=True, cache=True, fastmath=FUSED)
+@njit(nogil=True, cache=True, fastmath=FUSED, error_model="numpy")
 def read_queries(
     query: Floats,
     first: int,
@@ -48,19 +47,17 @@ def read_queries(
     grid: Grid,
     table: Floats,
     out: Floats,
-    total: Floats,
 ) -> None:
-    """The mean of the values, and the sum of the weights."""
+    """The mean of the values."""
     for i in range(first, last):
         y = np.float64(query[i])
         half = np.uint64(y < 0.0)
         cell, t = locate(abs(y), half, grid)
         weighted, weights = read2(table, cell, t)
         out[i] = ends.values[half] + weighted / weights
-        total[i] = weights
 
 
-@njit(nogil=True, cache=True, fastmath=FUSED)
+@njit(nogil=True, cache=True, fastmath=FUSED, error_model="numpy")
 def gather_queries(
     query: Floats,
     key: Floats,
@@ -85,7 +82,7 @@ def gather_queries(
         total[i] += scale * below
 
 
-@njit(nogil=True, cache=True, fastmath=FUSED)
+@njit(nogil=True, cache=True, fastmath=FUSED, error_model="numpy")
 def turn_queries(
     query: Floats,
     key: Floats,
@@ -101,7 +98,9 @@ def turn_queries(
     grad_query: Floats,
     moments: Floats,
 ) -> None:
-    """The gradient of the queries; and moments of w and w out in their cells, w = grad / total.
+    """The gradient of the queries; and moments of w and w out in their cells.
+
+    w is the gradient divided by the sum of the weights: `total`, or that of these keys alone.
 
     The lanes of the table are the sums of value, 1, value d and d, with d the distance of a key
     from the end that belongs to the query; the gradient needs that from the anchor. All values are
@@ -111,13 +110,14 @@ def turn_queries(
         y = np.float64(query[i])
         half = np.uint64(y < 0.0)
         cell, t = locate(abs(y), half, grid)
-        w = grad[i] / total[i]
         mean = out[i] - ends.values[half]
         weighted, weights, above, below = read4(table, cell, t)
-        slope = (above - mean * below) * -math.copysign(1.0, y)
-        if len(anchor):
+        slope = (above - mean * below) * (2.0 * np.int64(half) - 1.0)
+        if len(anchor) == 0:
+            w = grad[i] / weights
+        else:
             shift = ends.keys[half] - key[anchor[i]]
-            w *= exponential(y * shift)
+            w = grad[i] / total[i] * exponential(y * shift)
             if w == 0.0:  # the rest may be infinite
                 continue
             slope += shift * (weighted - mean * weights)
@@ -125,7 +125,7 @@ def turn_queries(
         add_powers(moments, cell, t, w, w * mean)
 
 
-@njit(nogil=True, cache=True, fastmath=FUSED)
+@njit(nogil=True, cache=True, fastmath=FUSED, error_model="numpy")
 def read_keys(
     key: Floats,
     value: Floats,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rankone.kernels import cells, threads
+from rankone.kernels import threads
 from rankone.kernels.cells import Bools, Ints
 from rankone.kernels.pairs import ALL, NONE, Gradient, Pair, Range, Real, Result, Row
 from rankone.kernels.triangle import divide, gather_triangle, prefix_extremes, turn_triangle
@@ -17,30 +16,20 @@ LEAF = 512  # a range of so many tokens is attended to score by score, if causal
 LONG = 1 << 14  # from so many on, a pair that is alone is worth several threads
 
 
-def largest(*arrays: Real) -> list[float]:
-    """The largest |x| of each, not finite if one of them is not."""
-    found = []
-    for flat in (x.reshape(-1) for x in arrays):
-        parts = threads.count() if len(flat) >= LONG else 1
-        ends = threads.run(partial(cells.largest, flat), threads.pieces(0, len(flat), parts))
-        found.append(float(np.max(ends)))  # NaN wins
-    return found
-
-
 def forward(
     query: Real, key: Real, value: Real, there: Bools | None, *, causal: bool
 ) -> tuple[Real, Real]:
-    """The means (rows, c, q) of the values (rows, c, n), and the sums (rows, q) of the weights.
+    """The means (rows, c, q) of the values (rows, c, n), and, if causal, the sums of the weights.
 
-    Weights are e^(y (x - x*)), x* the extreme key that the query sees. Both are 0 if it sees none.
+    These are (rows, q), else (rows, 0); weights are e^(y (x - x*)), x* the extreme key that the
+    query sees. Both are 0 if it sees none. Raises `UnfitError`, unless causal, if a number is not.
     """
     (rows, q), channels = query.shape, value.shape[1]
     anchors = _anchors(query, key, there, causal)
-    new = np.zeros if causal else np.empty  # sums are added to; means are written
     out = np.empty((rows, channels, q), query.dtype)
     for channel in range(channels):
-        total = new((rows, q), np.float64 if causal else query.dtype)
-        sums = new((rows, q)) if causal else out[:, channel]
+        total = np.zeros((rows, q if causal else 0))
+        sums = np.zeros((rows, q)) if causal else out[:, channel]
         given = _rows(query, key, value[:, channel], there, anchors)
         work = [(row, Result(sums[i], total[i])) for i, row in enumerate(given)]
         _sweep(work, causal, _forward_leaf, Pair.forward)
@@ -120,8 +109,8 @@ def _sweep(
         starts = range(0, len(row.query), LEAF)
         threads.run(leaf, [(*item, a, a + LEAF) for item in work for a in starts])
 
-    def pair(item: tuple[Any, ...], keys: Range, queries: Range, parts: int) -> None:
-        act(Pair(item[0], keys, queries, parts), *item[1:])
+    def pair(item: tuple[Any, ...], keys: Range, queries: Range, count: int) -> None:
+        act(Pair(item[0], keys, queries, count), *item[1:])
 
     for level in _levels(len(row.query), len(row.key), causal):
         tasks = [(item, *ranges) for item in work for ranges in level]

@@ -24,24 +24,30 @@ def count() -> int:
     return torch.get_num_threads()
 
 
-def run(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """``[work(*task) for task in tasks]``, shared among this thread and others."""
+def share(work: Callable[[Iterator[Any]], Any], tasks: Iterable[Any], threads: int) -> list[Any]:
+    """What ``work(tasks)`` returns on each thread, all of them taking tasks from one iterator.
+
+    This thread is one of them. The others may come late, as torch's own threads linger for a while
+    after their work is done, and hold the cores; those that have not begun at the end are let go.
+    """
+    source = iter(list(tasks))
+    others = [_pool(threads - 1).submit(work, source) for _ in range(1, threads)]
+    own = work(source)
+    return [own, *(other.result() for other in others if not other.cancel())]
+
+
+def run(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
+    """``work(*task)`` for each task."""
     tasks = list(tasks)
-    shares = min(count(), len(tasks))
 
-    def share(i: int) -> list[Any]:
-        return [work(*task) for task in tasks[i::shares]]
+    def some(source: Iterator[tuple[Any, ...]]) -> None:
+        for task in source:
+            work(*task)
 
-    if shares < 2:
-        return share(0) if tasks else []
-    others = [_pool(shares - 1).submit(share, i) for i in range(1, shares)]
-    parts = [share(0), *(other.result() for other in others)]
-    return [parts[i % shares][i // shares] for i in range(len(tasks))]
+    share(some, tasks, min(count(), len(tasks)))
 
 
-def pieces(first: int, last: int, parts: int) -> Iterator[tuple[int, int]]:
-    """The range cut into so many, each as long as the others but for one."""
-    for i in range(parts):
-        a, b = (first + (last - first) * (i + j) // parts for j in (0, 1))
-        if a < b:
-            yield a, b
+def pieces(first: int, last: int, length: int) -> Iterator[tuple[int, int]]:
+    """The range in pieces of at most that length."""
+    for a in range(first, last, length):
+        yield a, min(a + length, last)

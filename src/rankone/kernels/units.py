@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 LARGE = 2.0**900  # from here on sums, differences and cell widths may leave the range
-LIFT = 2.0**64
-MOST = 1000  # the largest exponent of a unit
+LIFT = 2.0**200
+MOST = 800  # the largest exponent of a unit, and of what is scaled
 
 
 class Units(NamedTuple):
@@ -32,7 +32,8 @@ class Units(NamedTuple):
     def scaled(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         # Queries and keys that are both so large leave all the weight to one key anyway.
         query = (query / self.point).clamp(-(2.0**MOST), 2.0**MOST)
-        return query, torch.nan_to_num(key * self.point), value / self.value
+        key = key * self.point
+        return query, key.where(key.abs() < 2 * 2.0**MOST, 0.0), value / self.value
 
     def gradients(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """By the numbers as they were, for gradients by the scaled ones of results divided too."""
