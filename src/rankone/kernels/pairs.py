@@ -62,7 +62,7 @@ class Pair:
         if not self.empty:
             extremes = self._extremes(row.query, ALL, queries)
             self.frame = cells.frame(*row[:4], keys, queries, at, extremes)
-            _check(self.frame.ends.values)
+            self._check(self.frame.ends.values)
 
     def forward(self, result: Result) -> None:
         """Means, if the row has no anchors; else sums, added to those of other pairs."""
@@ -119,8 +119,13 @@ class Pair:
         lows, highs = zip(*([part for part in parts if part[0] >= 0] or [(-1, -1)]), strict=True)
         low, high = min(lows, key=values.__getitem__), max(highs, key=values.__getitem__)
         if low >= 0:
-            _check(values[[*lows, *highs]].astype(np.float64))
+            self._check(values[[*lows, *highs]].astype(np.float64))
         return low, high
+
+    def _check(self, numbers: Floats) -> None:
+        """What is causal is checked beforehand: a pair does not see all of it."""
+        if not len(self.row.anchor) and not np.abs(numbers).max() < LARGE:  # or NaN
+            raise UnfitError
 
     def _tally_keys(self) -> Floats:
         row = self.row
@@ -133,7 +138,7 @@ class Pair:
             return table
 
         moments = _sum(self._share(tally, self.keys))
-        _check(moments)
+        self._check(moments)
         return moments
 
     def _carry(self, moments: Floats, *, from_keys: bool, placed: bool) -> Floats:
@@ -143,11 +148,6 @@ class Pair:
 
     def _share(self, work: Callable[[Ranges], Any], range_: Range) -> list[Any]:
         return threads.share(work, threads.pieces(*range_, PIECE), self.threads)
-
-
-def _check(numbers: Floats) -> None:
-    if not np.abs(numbers).max() < LARGE:  # or NaN
-        raise UnfitError
 
 
 def _table(cells: Grid) -> Floats:
