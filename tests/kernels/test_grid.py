@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -12,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
+import rankone
 from rankone.kernels import cells, grid, rank1_attention
 from rankone.kernels.exponential import exponential
 from rankone.kernels.grid import error_bound
@@ -162,3 +168,31 @@ def test_a_finer_grid_has_a_smaller_bound_and_more_keys_a_larger_one():
     assert error_bound(1000) < error_bound(10**6) < 1e-12
     coarse = error_bound(1000, terms=4)
     assert error_bound(1000, terms=4, bits=12) < coarse < error_bound(1000, terms=3)
+
+
+@pytest.mark.slow
+def test_machine_code_on_disk_is_only_used_if_no_file_of_it_has_changed(tmp_path):
+    """numba itself looks at one file, but what is compiled contains code of others."""
+    package = Path(rankone.__file__).parent
+    shutil.copytree(package, tmp_path / "rankone", ignore=shutil.ignore_patterns("__pycache__"))
+    script = (
+        "import torch, rankone; from rankone.kernels import points\n"
+        "x = torch.linspace(0, 1, 600, dtype=torch.float64)\n"
+        "out = rankone.rank1_attention(x, x, x, method='linear')\n"
+        "print(sum(points.tally_keys.stats.cache_hits.values()), out.sum().item())\n"
+    )
+
+    def hits_and_sum():
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        run = [sys.executable, "-c", script]
+        done = subprocess.run(run, capture_output=True, text=True, env=environment, check=True)
+        hits, total = done.stdout.split()
+        return int(hits), float(total)
+
+    first, again = hits_and_sum(), hits_and_sum()
+    assert (first[0], again[0]) == (0, 1)
+    cells_file = tmp_path / "rankone" / "kernels" / "cells.py"
+    cells_file.write_text(cells_file.read_text() + "\n# changed\n")
+    changed = hits_and_sum()
+    assert changed[0] == 0
+    assert first[1] == again[1] == changed[1]

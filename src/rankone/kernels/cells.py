@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from rankone.kernels import grid
+from rankone.kernels.compiled import compiled
 from rankone.kernels.grid import BITS, CELLS
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ MAGNITUDE = np.int64((1 << 63) - 1)  # all bits but the sign
 INSIDE = np.int64((1 << MANTISSA) - 1)
 ONE = np.int64(BIAS << MANTISSA)  # the bits of 1.0
 
-origin_of = njit(nogil=True, cache=True)(grid.origin)
+origin_of = compiled()(grid.origin)
 
 
 class Ends(NamedTuple):
@@ -56,13 +56,13 @@ class Grid(NamedTuple):
     octaves: Ints
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def biased_exponent(x: float) -> np.int64:
     """That of the number, plus 1023."""
     return np.float64(x).view(np.int64) >> MANTISSA
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def blocks(origin: float, reach: Floats, seen: Bools) -> Grid:
     """The grid with a block for each octave that is seen; half by half, octave by octave."""
     halves, octaves = np.nonzero(seen)
@@ -74,14 +74,14 @@ def blocks(origin: float, reach: Floats, seen: Bools) -> Grid:
     return Grid(origin, least, reach, slots, halves, octaves)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def nearer_end(x: float, ends: Ends) -> tuple[float, np.uint64]:
     """The distance of a key from the nearer end, and which half that is."""
     above, below = ends.high - x, x - ends.low
     return min(above, below), np.uint64(above > below)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def locate(point: float, half: np.uint64, grid: Grid) -> tuple[np.uint64, float]:
     """The cell of a point, and its place t there, from -1 to 1: leading and other bits."""
     bits = np.float64(point + grid.origin).view(np.int64)
@@ -90,14 +90,14 @@ def locate(point: float, half: np.uint64, grid: Grid) -> tuple[np.uint64, float]
     return cell, np.int64(((bits << BITS) & INSIDE) | ONE).view(np.float64) * 2.0 - 3.0
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def rank(x: float) -> np.int64:
     """An integer that grows with x. NaN lies beyond the infinities, so that it cannot hide."""
     bits = np.float64(x).view(np.int64)
     return bits ^ MAGNITUDE if bits < 0 else bits
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def extremes(points: Floats, there: Bools, first: int, last: int) -> tuple[int, int]:
     """Where the least and the largest of a range are; -1 if nothing is there."""
     at = np.array([-1, -1])
@@ -123,7 +123,7 @@ def extremes(points: Floats, there: Bools, first: int, last: int) -> tuple[int, 
     return at[0], at[1]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def key_grid(key: Floats, there: Bools, first: int, last: int, ends: Ends, size: float) -> Grid:
     """The grid of a range of keys, for queries up to `size`."""
     extent = ends.high - ends.low
@@ -143,7 +143,7 @@ def key_grid(key: Floats, there: Bools, first: int, last: int, ends: Ends, size:
     return blocks(origin, reach, seen)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def query_grid(
     query: Floats, first: int, last: int, low: float, high: float, extent: float
 ) -> Grid:
@@ -174,7 +174,7 @@ class Frame(NamedTuple):
     cutoff: float  # larger exponents do not count
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def frame(
     query: Floats,
     key: Floats,

@@ -7,9 +7,9 @@ for ten points as for ten million.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rankone.kernels.cells import Bools, Ends, Floats, Grid, Ints, locate, nearer_end
+from rankone.kernels.compiled import compiled
 from rankone.kernels.exponential import exponential
 from rankone.kernels.lanes import add_powers, read2, read4
 
@@ -17,7 +17,7 @@ FUSED = {"contract"}  # a product and a sum may round once
 # With numpy's model of errors 0 / 0 is NaN, not an exception, which would cost a branch.
 
 
-@njit(nogil=True, cache=True, fastmath=FUSED, error_model="numpy")
+@compiled(fastmath=FUSED, error_model="numpy")
 def tally_keys(
     key: Floats,
     value: Floats,
@@ -38,7 +38,7 @@ def tally_keys(
         add_powers(table, cell, t, value[i] - ends.values[half], 1.0)
 
 
-@njit(nogil=True, cache=True, fastmath=FUSED, error_model="numpy")
+@compiled(fastmath=FUSED, error_model="numpy")
 def read_queries(
     query: Floats,
     first: int,
@@ -57,7 +57,7 @@ def read_queries(
         out[i] = ends.values[half] + weighted / weights
 
 
-@njit(nogil=True, cache=True, fastmath=FUSED, error_model="numpy")
+@compiled(fastmath=FUSED, error_model="numpy")
 def gather_queries(
     query: Floats,
     key: Floats,
@@ -82,7 +82,7 @@ def gather_queries(
         total[i] += scale * below
 
 
-@njit(nogil=True, cache=True, fastmath=FUSED, error_model="numpy")
+@compiled(fastmath=FUSED, error_model="numpy")
 def turn_queries(
     query: Floats,
     key: Floats,
@@ -125,7 +125,7 @@ def turn_queries(
         add_powers(moments, cell, t, w, w * mean)
 
 
-@njit(nogil=True, cache=True, fastmath=FUSED, error_model="numpy")
+@compiled(fastmath=FUSED, error_model="numpy")
 def read_keys(
     key: Floats,
     value: Floats,

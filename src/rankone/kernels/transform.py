@@ -7,9 +7,9 @@ other half that is d = extent - point.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rankone.kernels.cells import Floats, Frame
+from rankone.kernels.compiled import compiled
 from rankone.kernels.exponential import exponential
 from rankone.kernels.grid import CELLS, GROUPS, MEMBERS, NODES, TERMS
 from rankone.kernels.lanes import mix
@@ -18,7 +18,7 @@ SUMS = {"contract", "reassoc"}  # sums may be taken in the order that suits the 
 LANES = 2
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def merge(table: Floats, refinement: Floats) -> Floats:
     """Charges on the nodes of groups that act as the points behind the moments of cells do."""
     count = len(table) // (CELLS * TERMS * LANES)
@@ -38,7 +38,7 @@ def merge(table: Floats, refinement: Floats) -> Floats:
     return charges
 
 
-@njit(nogil=True, cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def refine(values: Floats, refinement: Floats) -> Floats:
     """The polynomials on cells from values on the nodes of groups."""
     count, lanes, _, nodes = values.shape
@@ -58,7 +58,7 @@ def refine(values: Floats, refinement: Floats) -> Floats:
     return table
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def carry(
     moments: Floats,
     frame: Frame,
@@ -72,7 +72,7 @@ def carry(
     return refine(transform(charges, frame, from_keys, placed, nodes), refinement)
 
 
-@njit(nogil=True, cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def transform(
     charges: Floats,
     frame: Frame,

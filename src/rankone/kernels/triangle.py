@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rankone.kernels.cells import Bools, Floats, Ints
+from rankone.kernels.compiled import compiled
 from rankone.kernels.exponential import exponential
 
 SUMS = {"contract", "reassoc"}
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def prefix_extremes(query: Floats, key: Floats, there: Bools, anchor: Ints) -> None:
     """Which key up to the query weighs most: the largest, or the least if y < 0; -1 if none."""
     low, high = -1, -1
@@ -22,7 +22,7 @@ def prefix_extremes(query: Floats, key: Floats, there: Bools, anchor: Ints) -> N
         anchor[k] = low if query[k] < 0.0 else high
 
 
-@njit(nogil=True, cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def gather_triangle(
     query: Floats,
     key: Floats,
@@ -57,14 +57,14 @@ def gather_triangle(
         total[k] += below
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def divide(value: Floats, anchor: Ints, weighted: Floats, total: Floats, mean: Floats) -> None:
     """The means, when all sums are complete; 0 for a query that sees nothing."""
     for k in range(len(mean)):
         mean[k] = value[anchor[k]] + weighted[k] / total[k] if anchor[k] >= 0 else 0.0
 
 
-@njit(nogil=True, cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def turn_triangle(
     query: Floats,
     key: Floats,
