@@ -52,6 +52,7 @@ class Grid(NamedTuple):
     least: np.int64  # the biased exponent of the origin
     reach: Floats  # the largest point of each half, -1 if it has none
     slots: NDArray[np.uint64]  # what leads from leading bits to cells, in each octave of each half
+    dense: bool  # no octave is left out, so that it is the same in all octaves of a half
     halves: Ints  # of each block
     octaves: Ints
 
@@ -71,7 +72,10 @@ def blocks(origin: float, reach: Floats, seen: Bools) -> Grid:
     for block in range(len(octaves)):
         leading = (least + octaves[block]) << BITS  # bits of the least number in this octave
         slots[halves[block], octaves[block]] = np.uint64(block * CELLS) - np.uint64(leading)
-    return Grid(origin, least, reach, slots, halves, octaves)
+    dense = True
+    for half in range(2):
+        dense &= bool(seen[half, : seen[half].sum()].all())
+    return Grid(origin, least, reach, slots, dense, halves, octaves)
 
 
 @compiled()
@@ -79,6 +83,16 @@ def nearer_end(x: float, ends: Ends) -> tuple[float, np.uint64]:
     """The distance of a key from the nearer end, and which half that is."""
     above, below = ends.high - x, x - ends.low
     return min(above, below), np.uint64(above > below)
+
+
+@compiled()
+def locate_dense(
+    point: float, half: np.uint64, origin: float, starts: NDArray[np.uint64]
+) -> tuple[np.uint64, float]:
+    """`locate` in a dense grid; `starts` are the slots of the first octave."""
+    bits = np.float64(point + origin).view(np.int64)
+    cell = np.uint64(bits >> FRACTION) + starts[half]
+    return cell, np.int64(((bits << BITS) & INSIDE) | ONE).view(np.float64) * 2.0 - 3.0
 
 
 @compiled()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankone.kernels.cells import Bools, Ends, Floats, Grid, Ints, locate, nearer_end
+from rankone.kernels.cells import Bools, Ends, Floats, Grid, Ints, locate, locate_dense, nearer_end
 from rankone.kernels.compiled import compiled
 from rankone.kernels.exponential import exponential
 from rankone.kernels.lanes import add_powers, read2, read4
@@ -30,6 +30,13 @@ def tally_keys(
 ) -> None:
     """Moments of (value, 1) in the cells of the keys, values relative to that of the nearer end."""
     masked = len(there) > 0
+    if grid.dense and not masked:  # a loop of its own, a sixth faster
+        origin, starts = grid.origin, grid.slots[:, 0].copy()
+        for i in range(first, last):
+            point, half = nearer_end(np.float64(key[i]), ends)
+            cell, t = locate_dense(point, half, origin, starts)
+            add_powers(table, cell, t, value[i] - ends.values[half], 1.0)
+        return
     for i in range(first, last):
         if masked and not there[i]:
             continue
@@ -49,6 +56,15 @@ def read_queries(
     out: Floats,
 ) -> None:
     """The mean of the values."""
+    if grid.dense:
+        origin, starts = grid.origin, grid.slots[:, 0].copy()
+        for i in range(first, last):
+            y = np.float64(query[i])
+            half = np.uint64(y < 0.0)
+            cell, t = locate_dense(abs(y), half, origin, starts)
+            weighted, weights = read2(table, cell, t)
+            out[i] = ends.values[half] + weighted / weights
+        return
     for i in range(first, last):
         y = np.float64(query[i])
         half = np.uint64(y < 0.0)
