@@ -33,7 +33,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import common
 from rankone import rank1_attention
-from rankone.explain.plots import BLUE, GREEN, GREY, ORANGE, STYLE
+from rankone.drawing import BLUE, GREEN, GREY, ORANGE, STYLE
 from rankone.kernels import grid
 from rankone.kernels.attention import SWITCH
 from rankone.kernels.direct import direct_attention

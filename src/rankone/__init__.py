@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankone.errors import RankOneError
     from rankone.kernels import rank1_attention
     from rankone.nn import Model, MultiheadRank1Attention, load
+    from rankone.train import Settings, Trained, train_model
 
 _HOME = {
     "Audit": "corpus",
@@ -26,6 +27,8 @@ _HOME = {
     "MultiheadRank1Attention": "nn",
     "RankOneError": "errors",
     "Sentence": "corpus",
+    "Settings": "train",
+    "Trained": "train",
     "builtin_corpus": "corpus",
     "certify_model": "certify",
     "inspect": "corpus",
@@ -34,6 +37,7 @@ _HOME = {
     "rank1_attention": "kernels",
     "read_corpus": "corpus",
     "read_vectors": "construct",
+    "train_model": "train",
 }
 
 __all__ = [
@@ -45,6 +49,8 @@ __all__ = [
     "MultiheadRank1Attention",
     "RankOneError",
     "Sentence",
+    "Settings",
+    "Trained",
     "builtin_corpus",
     "certify_model",
     "inspect",
@@ -53,6 +59,7 @@ __all__ = [
     "rank1_attention",
     "read_corpus",
     "read_vectors",
+    "train_model",
 ]
 __version__ = "0.1.0"
 

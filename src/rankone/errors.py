@@ -44,5 +44,9 @@ class OutputError(RankOneError):
     """The place to write to cannot be used."""
 
 
+class TrainingError(RankOneError):
+    """Training cannot begin, go on or be continued."""
+
+
 class AttentionError(RankOneError):
     """Queries, keys, values and masks that do not fit together, or what the method cannot do."""

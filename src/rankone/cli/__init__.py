@@ -15,6 +15,8 @@ from rankone.cli.explain import explain
 from rankone.cli.inspect import inspect
 from rankone.cli.memorize import memorize
 from rankone.cli.predict import predict
+from rankone.cli.reproduce import reproduce
+from rankone.cli.train import train
 from rankone.errors import RankOneError
 
 app = typer.Typer(
@@ -25,8 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (inspect, memorize, certify, explain, predict):
+for command in (inspect, memorize, certify, explain, train, predict):
     app.command()(command)
+app.add_typer(reproduce, name="reproduce")
 
 
 @app.callback(invoke_without_command=True)

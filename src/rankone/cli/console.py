@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -19,7 +19,7 @@ def print_json(document: Mapping[str, Any]) -> None:
     print(json.dumps(document, ensure_ascii=not utf8))
 
 
-def print_table(title: str, rows: list[tuple[str, ...]], header: tuple[str, ...] = ()) -> None:
+def print_table(title: str, rows: Sequence[tuple[str, ...]], header: tuple[str, ...] = ()) -> None:
     """The first column to the left, figures to the right."""
     table = Table(show_header=bool(header), pad_edge=False)
     for i in range(max(map(len, rows))):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
-    from rankone.corpus import Corpus
+    from rankone.corpus import Ceiling, Corpus
     from rankone.nn import Model
 
-READING, OUTPUT = "Reading the file", "Output"  # where `--help` lists an option
+READING, TRAINING, OUTPUT = "Reading the file", "Training", "Output"  # panels of `--help`
 
 File = Annotated[
     str,
@@ -77,6 +78,89 @@ Cap = Annotated[
 ModelDirectory = Annotated[
     Path, typer.Argument(metavar="DIR", help="Model directory.", show_default=False)
 ]
+Depth = Annotated[int, typer.Option(metavar="N", min=1, help="How many blocks.")]
+BatchSize = Annotated[
+    int,
+    typer.Option(metavar="N", min=1, help="Sentences per step.", rich_help_panel=TRAINING),
+]
+Dim = Annotated[
+    int, typer.Option(metavar="D", min=1, help="Length of token vectors.", rich_help_panel=TRAINING)
+]
+Hidden = Annotated[
+    int,
+    typer.Option(metavar="Q", min=0, help="Hidden units; 0: 4 D.", rich_help_panel=TRAINING),
+]
+Heads = Annotated[
+    int,
+    typer.Option(metavar="H", min=1, help="Heads of softmax.", rich_help_panel=TRAINING),
+]
+HeadSize = Annotated[
+    int,
+    typer.Option(metavar="S", min=0, help="Their size; 0: D / H.", rich_help_panel=TRAINING),
+]
+Positions = Annotated[
+    bool, typer.Option(help="A learned row per position, or none.", rich_help_panel=TRAINING)
+]
+Optimizer = Annotated[
+    Literal["adam", "sgd"], typer.Option(help="Optimizer.", rich_help_panel=TRAINING)
+]
+Lr = Annotated[float, typer.Option(metavar="X", help="Learning rate.", rich_help_panel=TRAINING)]
+Momentum = Annotated[
+    float, typer.Option(metavar="X", min=0.0, help="Of sgd.", rich_help_panel=TRAINING)
+]
+Schedule = Annotated[
+    Literal["constant", "linear"],
+    typer.Option(help="Learning rate: as it is, or down to 0.", rich_help_panel=TRAINING),
+]
+InitStd = Annotated[
+    float,
+    typer.Option(
+        metavar="X",
+        min=0.0,
+        help="Standard deviation of both tables at the start.",
+        rich_help_panel=TRAINING,
+    ),
+]
+Accuracy = Annotated[
+    Literal["running", "after"],
+    typer.Option(
+        help="Of an epoch: counted as it runs, or by the weights at its end.",
+        rich_help_panel=TRAINING,
+    ),
+]
+Dtype = Annotated[
+    Literal["float32", "float64"], typer.Option(help="Numbers.", rich_help_panel=TRAINING)
+]
+CheckpointSeconds = Annotated[
+    float,
+    typer.Option(metavar="S", min=0.0, help="Time between checkpoints.", rich_help_panel=OUTPUT),
+]
+Threads = Annotated[
+    int,
+    typer.Option(metavar="N", min=1, help="Threads; more than one pays for large networks only."),
+]
+
+
+def first_process() -> bool:
+    """Whether this process speaks for all that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def share(part: float | None) -> str:
+    """How much of what attention could add was reached."""
+    if part is None:
+        return "nothing to add"
+    return f"{part:.2%}" if part >= 0 else "none: below the token alone"
+
+
+def ceiling_rows(ceilings: dict[str, Ceiling], part: float | None) -> list[tuple[str, str]]:
+    """What stands beside every accuracy."""
+    token, full = ceilings["token"], ceilings["input"]
+    return [
+        ("ceiling of the token alone", f"{token.accuracy:.4%} ({token.errors:,} wrong)"),
+        ("ceiling of any model", f"{full.accuracy:.4%} ({full.errors:,} wrong)"),
+        ("of what attention could add", share(part)),
+    ]
 
 
 def out(metavar: str, help: str) -> Any:

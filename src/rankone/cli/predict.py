@@ -67,27 +67,17 @@ def predict(
 def _predict(model: Model, corpus: Corpus) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
     from itertools import pairwise
 
-    import numpy as np
+    from rankone.train.scores import compare, predict
 
-    rows = model.rows(corpus.vocabulary)[corpus.token_ids]
-    starts = corpus.lines[corpus.offsets[:-1]]
-    ids = model.label_ids(
-        rows, corpus.offsets, where=lambda j: f"{corpus.source}, line {starts[j]}"
-    )
+    ids, unknown = predict(model, corpus)
     names = [model.labels[i] for i in ids.tolist()]
     bounds = corpus.offsets.tolist()
     found = [tuple(names[a:b]) for a, b in pairwise(bounds)]
-    figures: dict[str, Any] = {
-        "tokens": corpus.n_tokens,
-        "unknown": int((rows == len(model.vocabulary)).sum()),
-        "right": None,
-        "accuracy": None,
-    }
+    figures: dict[str, Any] = {"tokens": corpus.n_tokens, "unknown": unknown}
+    figures |= dict.fromkeys(("right", "accuracy", "precision", "recall", "f1"))
     if corpus.labelled:
-        number = {name: i for i, name in enumerate(model.labels)}
-        gold = np.array([number.get(name, -1) for name in corpus.label_names])[corpus.label_ids]
-        figures["right"] = int((gold == ids).sum())
-        figures["accuracy"] = figures["right"] / corpus.n_tokens
+        figures |= compare(model, corpus, ids, unknown).to_json()
+        del figures["source"]
     return found, figures
 
 
@@ -95,6 +85,8 @@ def _summary(figures: dict[str, Any]) -> str:
     parts = [f"{figures['tokens']:,} tokens, {figures['unknown']:,} of them unknown words"]
     if figures["right"] is not None:
         parts.append(f"{figures['right']:,} as labelled in the file ({figures['accuracy']:.4%})")
+    if figures["f1"] is not None:
+        parts.append(f"entities: F1 {figures['f1']:.2%}")
     return "; ".join(parts)
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rankone.construct.setting import Setting
 from rankone.corpus import Corpus
-from rankone.errors import OutputError
+from rankone.drawing import BLUE, GREEN, GREY, ORANGE, write_plots
 from rankone.explain.sample import (
     Sample,
     exact_log10_gap,
@@ -28,15 +25,7 @@ from rankone.explain.sample import (
 from rankone.nn.store import make_directory
 from rankone.theory import boltzmann
 
-BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#888888"
 LOGITS = 8.0  # spread of the scores in the plot of context ids: logits of order 1 to 10
-STYLE: dict[Any, Any] = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.hashsalt": "rankone",  # so that equal plots are equal files
-    "svg.fonttype": "none",
-}
 
 
 def draw_plots(
@@ -52,21 +41,7 @@ def draw_plots(
     if found is not None:
         plots["context-ids"] = lambda: plot_context_ids(found)
         plots["gap"] = lambda: plot_gap(found)
-    files = []
-    try:
-        with matplotlib.rc_context(STYLE), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a letter that the font does not have
-            for name, plot in plots.items():
-                figure = plot()
-                for suffix in ("png", "svg"):
-                    files.append(home / f"{name}.{suffix}")
-                    date = {"Date": None} if suffix == "svg" else None
-                    figure.savefig(files[-1], dpi=160, metadata=date)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write ({error.strerror})", where=str(home), remedy="choose another directory"
-        ) from None
-    return files
+    return write_plots(home, plots)
 
 
 def plot_boltzmann() -> Figure:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.utils.rnn import pad_sequence
 
-from rankone.kernels.attention import rank1_attention
+from rankone.kernels.attention import SWITCH, rank1_attention
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,6 +45,63 @@ def rank1_attention_ragged(
         y, x, u = (torch.from_numpy(column[at]) for column in (query, key, value))
         out[at] = rank1_attention(y, x, u, causal=causal).numpy()
     return out
+
+
+def ragged_attention(
+    query: Tensor, key: Tensor, value: Tensor, offsets: Ints, *, causal: bool = False
+) -> Tensor:
+    """`rank1_attention` of each sentence with itself, as tensors with gradients, for training.
+
+    Short sentences, of any float type and on the CPU, cost one exponential per score and nothing
+    besides; where one is long enough for linear time, each is attended to by itself; elsewhere
+    they are padded.
+    """
+    lengths = np.diff(offsets)
+    if query.device.type != "cpu":
+        rows = [
+            pad_sequence(list(torch.split(x, lengths.tolist())), True) for x in (query, key, value)
+        ]
+        there = torch.from_numpy(lengths).to(query.device)
+        padded = rank1_attention(*rows, causal=causal, lengths=there)
+        return padded[torch.arange(padded.shape[1], device=query.device) < there[:, None]]
+    if len(lengths) and lengths.max() ** 2 >= SWITCH:
+        parts = zip(*(torch.split(x, lengths.tolist()) for x in (query, key, value)), strict=True)
+        return torch.cat([rank1_attention(y, x, u, causal=causal) for y, x, u in parts])
+    out: Tensor = Sentences.apply(query, key, value, offsets, causal)  # type: ignore[no-untyped-call]
+    return out
+
+
+class Sentences(torch.autograd.Function):
+    """The compiled loops over short sentences; the weights are kept for the gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, offsets: Ints, causal: bool
+    ) -> Tensor:
+        from rankone.kernels.sentences import attend  # compiled code: loaded when used
+
+        lengths = np.diff(offsets)
+        scores = int((lengths * (lengths + 1) // 2 if causal else lengths * lengths).sum())
+        query, key, value = (x.detach().contiguous() for x in (query, key, value))
+        out, weights = torch.empty_like(query), query.new_empty(scores)
+        y, x, u = (tensor.numpy() for tensor in (query, key, value))
+        attend(y, x, u, offsets, causal, out.numpy(), weights.numpy())
+        ctx.save_for_backward(query, key, value, out, weights)
+        ctx.offsets, ctx.causal = offsets, causal
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        from rankone.kernels.sentences import turn
+
+        query, key, value, out, weights = ctx.saved_tensors
+        grads = torch.zeros(3, len(query), dtype=query.dtype)
+        g, y, x, u, c, p = (
+            tensor.numpy() for tensor in (grad.contiguous(), query, key, value, out, weights)
+        )
+        turn(g, y, x, u, ctx.offsets, ctx.causal, c, p, *grads.numpy())
+        return *grads, None, None
 
 
 def by_length(offsets: Ints, cells: int) -> Iterator[tuple[int, Ints]]:

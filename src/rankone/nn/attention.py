@@ -8,8 +8,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from rankone.kernels import rank1_attention
+from rankone.kernels import ragged_attention, rank1_attention
 from rankone.nn.masks import and_causal
+from rankone.nn.ragged import Ragged
 
 Mask = Bool[Tensor, "*#batch #n n"]
 
@@ -64,6 +65,11 @@ class SelfAttention(nn.Module):
                 context[..., i : i + step, :] = self._attend(part, key, value, rows(mask, i, step))
         return z + torch.einsum("hds,...hns->...nd", self.output, context)
 
+    def ragged(self, z: Tensor, sentences: Ragged, *, causal: bool = False) -> Tensor:
+        """The same for sentences laid end to end, (tokens, d)."""
+        padded: Tensor = self(sentences.pad(z), sentences.mask[:, None, :], causal=causal)
+        return padded[sentences.mask]
+
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         scores = query @ key.mT
         if mask is not None:
@@ -103,6 +109,12 @@ class Rank1Attention(nn.Module):
         key = z @ self.v1
         context = rank1_attention(z @ self.v2, key, key, causal=causal, mask=mask)
         return z + context.unsqueeze(-1) * self.output
+
+    def ragged(self, z: Tensor, sentences: Ragged, *, causal: bool = False) -> Tensor:
+        """The same for sentences laid end to end, (tokens, d)."""
+        key, query = torch.stack([self.v1, self.v2]) @ z.T
+        context = ragged_attention(query, key, key, sentences.offsets, causal=causal)
+        return torch.addr(z, context, self.output)
 
     @torch.no_grad()
     def expand(self, head_size: int = 1) -> SelfAttention:

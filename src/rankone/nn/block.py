@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from rankone.nn.attention import Mask, Rank1Attention, SelfAttention
 from rankone.nn.feedforward import FeedForward, Rank1FeedForward
+from rankone.nn.ragged import Ragged
 
 
 class Block(nn.Module):
@@ -25,6 +26,11 @@ class Block(nn.Module):
         self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None, *, causal: bool = False
     ) -> Float[Tensor, "*batch n d"]:
         out: Tensor = self.feedforward(self.attention(z, mask, causal=causal))
+        return out
+
+    def ragged(self, z: Tensor, sentences: Ragged, *, causal: bool = False) -> Tensor:
+        """The same for sentences laid end to end, (tokens, d)."""
+        out: Tensor = self.feedforward(self.attention.ragged(z, sentences, causal=causal))
         return out
 
     def expand(self) -> Block:

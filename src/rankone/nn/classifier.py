@@ -14,6 +14,7 @@ from rankone.nn import masks
 from rankone.nn.attention import Rank1Attention, SelfAttention
 from rankone.nn.block import Block
 from rankone.nn.feedforward import FeedForward, Rank1FeedForward
+from rankone.nn.ragged import Ragged
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,18 @@ class TokenClassifier(nn.Module):
         self, ids: Int[Tensor, "batch n"], mask: Bool[Tensor, "batch *rest"] | None = None
     ) -> Float[Tensor, "batch n labels"]:
         logits: Tensor = self.head(self.features(ids, mask))
+        return logits
+
+    def ragged(self, x: Float[Tensor, "tokens d"], sentences: Ragged) -> Tensor:
+        """Logits (tokens, labels) for sentences laid end to end; `x` are their rows of the table.
+
+        Given rows, not ids, so that who trains can ask for the gradients of just these rows.
+        """
+        if self.positions is not None:
+            x = x + nn.functional.embedding(sentences.positions, self.positions)
+        for block in self.blocks:
+            x = block.ragged(x, sentences, causal=self.shape.causal)  # type: ignore[operator]
+        logits: Tensor = self.head(x)
         return logits
 
     @torch.no_grad()

@@ -41,27 +41,15 @@ def save(
 ) -> list[Path]:
     """Write everything beside the target, then move it in place."""
     target = check_target(directory)
-    config = {
-        "format": FORMAT,
-        "version": VERSION,
-        "network": asdict(network.shape),
-        "reading": dict(reading),
-    }
-    documents = {CONFIG: config, VOCABULARY: list(vocabulary), LABELS: list(labels)}
-    if report is not None:
-        documents[REPORT] = dict(report)
+    contents = contents_of(network, vocabulary, labels, reading, report)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # Beside the target, so on the same disk: moving the finished directory there is atomic.
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
             new = Path(scratch, "new")
             new.mkdir()
-            parameters = {name: p.detach().contiguous() for name, p in network.named_parameters()}
-            (new / WEIGHTS).write_bytes(serialize(parameters))
-            for name, document in documents.items():
-                indent = None if name == VOCABULARY else 2
-                text = json.dumps(document, ensure_ascii=False, indent=indent)
-                (new / name).write_text(text + "\n", encoding="utf-8")
+            for name, content in contents.items():
+                (new / name).write_bytes(content)
             if target.exists():
                 os.rename(target, Path(scratch, "old"))
             os.rename(new, target)
@@ -74,16 +62,56 @@ def save(
     return [Path(directory, name) for name in FILES if (target / name).exists()]
 
 
-def write_file(path: str | os.PathLike[str], text: str) -> Path:
+def save_into(
+    directory: Path,
+    network: TokenClassifier,
+    vocabulary: Sequence[str],
+    labels: Sequence[str],
+    reading: Mapping[str, Any],
+    report: Mapping[str, Any] | None,
+) -> list[Path]:
+    """Write the files of a model one by one into a directory that holds other files too."""
+    contents = contents_of(network, vocabulary, labels, reading, report)
+    return [write_file(directory / name, content) for name, content in contents.items()]
+
+
+def contents_of(
+    network: TokenClassifier,
+    vocabulary: Sequence[str],
+    labels: Sequence[str],
+    reading: Mapping[str, Any],
+    report: Mapping[str, Any] | None,
+) -> dict[str, bytes]:
+    """The files of a model directory."""
+    config = {
+        "format": FORMAT,
+        "version": VERSION,
+        "network": asdict(network.shape),
+        "reading": dict(reading),
+    }
+    documents = {CONFIG: config, VOCABULARY: list(vocabulary), LABELS: list(labels)}
+    if report is not None:
+        documents[REPORT] = dict(report)
+    parameters = {name: p.detach().contiguous() for name, p in network.named_parameters()}
+    contents = {WEIGHTS: serialize(parameters)}
+    for name, document in documents.items():
+        indent = None if name == VOCABULARY else 2
+        text = json.dumps(document, ensure_ascii=False, indent=indent)
+        contents[name] = (text + "\n").encode()
+    return contents
+
+
+def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
     """Whole or not at all; what is no regular file (a pipe, a terminal) is written to directly."""
+    data = content.encode() if isinstance(content, str) else content
     try:
         target = Path(path).resolve()
         if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")
+            target.write_bytes(data)
             return Path(path)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
             new = Path(scratch, "new")
-            new.write_text(text, encoding="utf-8")
+            new.write_bytes(data)
             if target.exists():
                 shutil.copymode(target, new)
             os.replace(new, target)

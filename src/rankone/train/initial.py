@@ -1,0 +1,53 @@
+"""The network before the first step."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from rankone.construct.projection import find_projection
+from rankone.corpus import Corpus
+from rankone.errors import TrainingError
+from rankone.nn import Rank1Attention, TokenClassifier
+from rankone.train.settings import Settings
+
+SPREAD = 8.0  # largest difference of two scores: logits of order 1 to 10 tell contexts apart best
+POINTS = 4096  # most words for which v is proved to be as Lemma 2 demands; others are drawn alike
+
+
+def initial(corpus: Corpus, settings: Settings) -> TokenClassifier:
+    """Weights drawn by the seed alone; of "theorem2", v1 and v2 are constructed, and fixed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        network = TokenClassifier(settings.network(corpus), dtype=getattr(torch, settings.dtype))
+    with torch.no_grad():
+        network.table.mul_(settings.init_std)
+        if network.positions is not None:
+            network.positions.mul_(settings.init_std)
+    if settings.attention == "theorem2":
+        for number, block in enumerate(network.blocks):
+            assert isinstance(block.attention, Rank1Attention)
+            construct_projections(block.attention, network.table, [settings.seed, number])
+    return network
+
+
+@torch.no_grad()
+def construct_projections(attention: Rank1Attention, table: torch.Tensor, seed: list[int]) -> None:
+    """v1 and v2 along one unit vector v, as in the proof of Theorem 2, and fixed.
+
+    v keeps the rows of the table apart as Lemma 2 demands. The literal length of v2 (eq. 29) would
+    make every softmax a hardmax in floats, so it is that of the practical grade: v1^T x has
+    standard deviation 1 over the vocabulary, and no two scores differ by more than `SPREAD`.
+    """
+    rows = table.double().numpy()
+    entropy = int(np.random.SeedSequence(seed).generate_state(1)[0])
+    found = find_projection(rows[:POINTS], method="sample", seed=entropy)
+    key = rows @ found.v
+    scale = float(key.std())
+    if not scale:
+        raise TrainingError("all rows of the token table are equal", remedy="give init_std > 0")
+    query = SPREAD / float(np.abs(key).max() * np.ptp(key / scale))
+    attention.v1.copy_(torch.from_numpy(found.v / scale))
+    attention.v2.copy_(torch.from_numpy(found.v * query))
+    attention.v1.requires_grad_(False)
+    attention.v2.requires_grad_(False)

@@ -1,0 +1,79 @@
+"""The loop: epochs of batches, a line in the log after each, checkpoints in between."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch.nn import functional
+
+from rankone.corpus import Corpus
+from rankone.nn import TokenClassifier
+from rankone.nn.ragged import Ragged
+from rankone.progress import Progress
+from rankone.spans import spans
+from rankone.train.batches import batches, count
+from rankone.train.log import Log
+from rankone.train.state import Epoch, Run
+
+
+def fit(run: Run, corpus: Corpus, log: Log, keep: Callable[[], None], progress: Progress) -> None:
+    """Train to the last epoch; `keep` is called after every step, and writes what is due."""
+    settings, place = run.settings, run.place
+    size, last = settings.batch_size, settings.epochs * count(corpus, settings.batch_size)
+    told = place.curve[-1] if place.curve else None
+    while place.epoch < settings.epochs:
+        stage = f"epoch {place.epoch + 1} of {settings.epochs}"
+        if told:
+            stage += f", accuracy {told['accuracy']:.4f}"
+        for batch in batches(
+            corpus,
+            size,
+            seed=settings.seed,
+            epoch=place.epoch,
+            first=place.batch,
+            processes=run.processes,
+        ):
+            started = time.perf_counter()
+            left = 1 - place.step / last if settings.schedule == "linear" else 1.0
+            run.step(batch, settings.lr * left)
+            place.so_far.seconds += time.perf_counter() - started
+            progress(stage, place.step / last)
+            keep()
+        told = finish_epoch(run, corpus)
+        log.add(told)
+
+
+def finish_epoch(run: Run, corpus: Corpus) -> dict[str, float]:
+    """The line of the log for the epoch that is over."""
+    place, so_far = run.place, run.place.so_far
+    right = so_far.right
+    if run.settings.accuracy == "after":
+        right = right_labels(run.network, corpus, run.processes.device)
+    place.epoch += 1
+    line = {
+        "epoch": place.epoch,
+        "loss": so_far.loss / so_far.tokens,
+        "accuracy": right / corpus.n_tokens,
+        "tokens_per_second": round(so_far.tokens / so_far.seconds, 1),
+    }
+    place.curve.append(line)
+    place.seconds += so_far.seconds
+    place.batch, place.so_far = 0, Epoch()
+    return line
+
+
+@torch.no_grad()
+def right_labels(network: TokenClassifier, corpus: Corpus, device: torch.device) -> int:
+    """How many labels of the corpus the network gives as it is now."""
+    ids = torch.from_numpy(corpus.token_ids).to(device)
+    labels = torch.from_numpy(corpus.label_ids).to(device)
+    right = 0
+    for first, last in spans(corpus.offsets, 1 << 12):
+        offsets = corpus.offsets[first : last + 1]
+        at = slice(int(offsets[0]), int(offsets[-1]))
+        rows = functional.embedding(ids[at], network.table)
+        logits = network.ragged(rows, Ragged(offsets - offsets[0], device))
+        right += int((logits.argmax(1) == labels[at]).sum())
+    return right

@@ -1,0 +1,82 @@
+"""Several processes, as torchrun starts them, each with its share of every batch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, distributed
+
+from rankone.errors import TrainingError
+
+T = TypeVar("T")
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This is process ``rank`` of ``world``; it computes on ``device``."""
+
+    rank: int = 0
+    world: int = 1
+    device: torch.device = CPU
+
+    @property
+    def first(self) -> bool:
+        """Whether this one writes and prints for all."""
+        return self.rank == 0
+
+    def add(self, tensors: Sequence[Tensor]) -> None:
+        """The sums over all processes, in place; one message for all tensors."""
+        if self.world > 1:
+            flat = torch.cat([x.reshape(-1) for x in tensors])
+            distributed.all_reduce(flat)
+            for x, total in zip(
+                tensors, torch.split(flat, [x.numel() for x in tensors]), strict=True
+            ):
+                x.copy_(total.view_as(x))
+
+    def agree(self, tensors: Sequence[Tensor]) -> None:
+        """Everybody takes the values of the first process."""
+        if self.world > 1:
+            for x in tensors:
+                distributed.broadcast(x, 0)
+
+    def tell(self, value: T) -> T:
+        """What the first process has."""
+        if self.world == 1:
+            return value
+        held = [value]
+        distributed.broadcast_object_list(held, 0)
+        return held[0]
+
+
+@contextlib.contextmanager
+def join(device: str) -> Iterator[Processes]:
+    """The processes that torchrun started, or this one alone; gloo on CPUs, NCCL on GPUs."""
+    try:
+        chosen = torch.device(device)
+        if chosen.type == "cuda" and not torch.cuda.is_available():
+            raise RuntimeError("torch sees no GPU")
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        if chosen.type == "cuda" and world > 1:
+            chosen = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            torch.cuda.set_device(chosen)
+        torch.empty(0, device=chosen)
+    except RuntimeError as error:
+        raise TrainingError(
+            f"cannot compute on {device!r} ({str(error).splitlines()[0]})",
+            remedy="give --device cpu",
+        ) from None
+    if world == 1:
+        yield Processes(device=chosen)
+        return
+    distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    try:
+        yield Processes(distributed.get_rank(), world, chosen)
+    finally:
+        distributed.destroy_process_group()

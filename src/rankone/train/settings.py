@@ -1,0 +1,107 @@
+"""Every choice of the experiment, by name. What the paper states has its value as default."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from rankone.corpus import Corpus
+from rankone.errors import TrainingError
+from rankone.nn import Network
+
+Attention = Literal["rank1", "theorem2", "softmax"]
+Optimizer = Literal["adam", "sgd"]
+Schedule = Literal["constant", "linear"]
+Accuracy = Literal["running", "after"]
+Precision = Literal["float32", "float64"]
+
+CHOICES: dict[str, Any] = {
+    "attention": Attention,
+    "optimizer": Optimizer,
+    "schedule": Schedule,
+    "accuracy": Accuracy,
+    "dtype": Precision,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Stated by the paper: ``depth`` 1, 3 or 6, ``epochs`` 400, ``batch_size`` 32, attention of
+    eq. 20, no layer normalisation. The rest it leaves open; docs/training.md says why these.
+
+    ``attention`` is "rank1" (eq. 20), "theorem2" (eq. 20 with v1 and v2 constructed, and fixed) or
+    "softmax" (eq. 2: ``heads`` heads of size ``head_size``, 0 for dim / heads). ``hidden`` 0 is
+    4 dim. ``positions`` adds a learned row per place in the sentence. ``init_std`` is the standard
+    deviation of the two tables at the start; matrices start with that of their fan-in.
+    ``schedule`` "linear" brings the learning rate ``lr`` down to 0. ``accuracy`` is counted as the
+    epoch runs ("running") or by the weights at its end ("after").
+    """
+
+    depth: int = 1
+    epochs: int = 400
+    batch_size: int = 32
+    attention: Attention = "rank1"
+    dim: int = 32
+    hidden: int = 0
+    heads: int = 1
+    head_size: int = 0
+    positions: bool = True
+    optimizer: Optimizer = "adam"
+    lr: float = 1e-3
+    momentum: float = 0.0
+    schedule: Schedule = "constant"
+    init_std: float = 0.02
+    accuracy: Accuracy = "running"
+    dtype: Precision = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        least = {"heads": 1, "depth": 1, "epochs": 1, "batch_size": 1, "dim": 1}
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if name in CHOICES:
+                sound = value in get_args(CHOICES[name])
+                wanted = f"one of {', '.join(get_args(CHOICES[name]))}"
+            elif type(field.default) is int:
+                sound = type(value) is int and least.get(name, 0) <= value < 1 << 31
+                wanted = f"a whole number from {least.get(name, 0)}"
+            elif type(field.default) is bool:
+                sound, wanted = type(value) is bool, "True or False"
+            else:
+                sound = isinstance(value, int | float) and 0 <= value < float("inf")
+                sound, wanted = sound and (name != "momentum" or value < 1), "a number from 0"
+            if not sound:
+                raise TrainingError(f"{name} cannot be {value!r}", remedy=f"give {wanted}")
+        if not self.lr:
+            raise TrainingError("a learning rate of 0 learns nothing", remedy="give lr > 0")
+        if self.attention == "softmax" and not self.head_size and self.dim % self.heads:
+            raise TrainingError(
+                f"{self.heads} heads do not divide {self.dim} dimensions",
+                remedy="give a head_size, or a dim that the heads divide",
+            )
+
+    def network(self, corpus: Corpus) -> Network:
+        """The shape of the network for this corpus; one row of the table is for unknown words."""
+        full = self.attention == "softmax"
+        return Network(
+            vocabulary=len(corpus.vocabulary) + 1,
+            labels=len(corpus.label_names),
+            dim=self.dim,
+            hidden=self.hidden or 4 * self.dim,
+            positions=corpus.longest if self.positions else 0,
+            depth=self.depth,
+            attention="softmax" if full else "rank1",
+            heads=self.heads if full else 1,
+            head_size=(self.head_size or self.dim // self.heads) if full else 1,
+        )
+
+    def differences(self, other: Settings) -> list[str]:
+        """What another run would do differently; more epochs are no difference, if the learning
+        rate does not depend on how many there are."""
+        if self.schedule == other.schedule == "constant":
+            other = replace(other, epochs=self.epochs)
+        mine, theirs = asdict(self), asdict(other)
+        return [f"{k} {theirs[k]}, not {mine[k]}" for k in mine if mine[k] != theirs[k]]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)

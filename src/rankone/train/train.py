@@ -1,0 +1,157 @@
+"""Training: a labelled corpus becomes a Transformer of any depth, step by step."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rankone.construct.conditions import as_corpus
+from rankone.corpus import Ceiling, Corpus, contexts
+from rankone.corpus.ceilings import best_targets
+from rankone.errors import CorpusError
+from rankone.nn import Model, TokenClassifier
+from rankone.nn.store import save_into
+from rankone.progress import Progress
+from rankone.train.directory import RunDirectory
+from rankone.train.initial import initial
+from rankone.train.log import open_log
+from rankone.train.loop import fit
+from rankone.train.precision import arithmetic
+from rankone.train.processes import join
+from rankone.train.scores import score
+from rankone.train.settings import Settings
+from rankone.train.state import Place, Run
+from rankone.train.trained import Trained
+
+
+def train_model(
+    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
+    settings: Settings | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    checkpoint_seconds: float = 60.0,
+    evaluate: Sequence[Corpus] = (),
+    tensorboard: str | os.PathLike[str] | None = None,
+    threads: int = 1,
+    device: str = "cpu",
+    progress: Progress = lambda *_: None,
+) -> Trained:
+    """Train a Transformer on a labelled corpus, by cross-entropy over its tokens.
+
+    `out` is the directory for the log, checkpoints, and at last the model, which `load` and every
+    command read as they read a memorized one. A run that was stopped, at any moment, goes on from
+    its last checkpoint with `resume`, and ends with the same bits on the same machine and number of
+    `threads` (more than one pays for large networks only); one that is finished goes on if there
+    are more epochs now. A checkpoint is written every `checkpoint_seconds`. The finished model is measured on the corpora in `evaluate` too.
+    Under torchrun every process takes its share of each batch. `progress` is told the stage and
+    the share of the work that is done.
+
+    >>> import rankone
+    >>> settings = rankone.Settings(epochs=300)
+    >>> rankone.train_model(rankone.read_corpus("toy"), settings).wrong
+    0
+    """
+    settings = settings or Settings()
+    corpus = as_corpus(corpus)
+    if not corpus.labelled:
+        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(arithmetic(threads))
+        processes = stack.enter_context(join(device))
+        directory = None
+        if out is not None and processes.first:
+            directory = RunDirectory(Path(out), corpus, threads=threads, seconds=checkpoint_seconds)
+            stack.enter_context(directory.begun(resume=resume))
+        run = Run(initial(corpus, settings).to(processes.device), settings, processes)
+        remarks = _go_on(run, directory)
+
+        def keep(*, now: bool = False) -> None:
+            if directory is not None:
+                directory.keep(run, now=now)
+
+        board = Path(tensorboard) if tensorboard is not None and processes.first else None
+        log = stack.enter_context(
+            open_log(directory.log if directory else None, board, run.place.epoch)
+        )
+        if not run.place.step:  # before the log: where there is a log, there is a checkpoint
+            keep(now=True)
+        log.begin(run.place.curve)
+        fit(run, corpus, log, keep, progress)
+        keep(now=True)
+        result = _finish(run, corpus, evaluate, remarks)
+        if directory is not None:
+            model = result.model
+            parts = model.network, model.vocabulary, model.labels, model.reading
+            result.files.append(directory.log)
+            result.files.extend(save_into(directory.path, *parts, result.to_json()))
+    return result
+
+
+def _go_on(run: Run, directory: RunDirectory | None) -> list[str]:
+    """Bring the run to where its last checkpoint is, if there is one."""
+    processes, place = run.processes, None
+    remarks: list[str] = []
+    if directory is not None:
+        found, remarks = directory.find(run.settings)
+        if found is not None:
+            place = Place.from_json(found.document["place"])
+            run.restore(found.tensors, place)
+    place = processes.tell(place)
+    if place is not None:
+        tensors = run.tensors()
+        processes.agree(list(tensors.values()))
+        run.restore(tensors, place)
+    return remarks
+
+
+def _finish(run: Run, corpus: Corpus, evaluate: Sequence[Corpus], remarks: list[str]) -> Trained:
+    run.check()
+    network = run.network.cpu()
+    set_unknown_row(network, corpus)
+    model = Model(network, corpus.vocabulary, corpus.label_names, corpus.reading)
+    own, place = score(model, corpus), run.place
+    return Trained(
+        model=model,
+        source=corpus.source,
+        tokens=corpus.n_tokens,
+        sentences=corpus.n_sentences,
+        parameters=sum(p.numel() for p in network.parameters()),
+        epochs=place.epoch,
+        steps=place.step,
+        loss=place.curve[-1]["loss"],
+        accuracy=own.accuracy,
+        wrong=own.tokens - own.right,
+        ceilings=ceilings(corpus, run.settings),
+        curve=place.curve,
+        evaluations=[score(model, other) for other in evaluate],
+        settings={**run.settings.to_json(), "scheme": corpus.scheme},
+        seconds=place.seconds,
+        tokens_per_second=place.epoch * corpus.n_tokens / place.seconds,
+        remarks=remarks,
+        files=[],
+    )
+
+
+def ceilings(corpus: Corpus, settings: Settings) -> dict[str, Ceiling]:
+    """The best of any function of the token, and of all that the network sees."""
+    seen = {
+        "token": contexts.by_token(corpus),
+        "input": contexts.visible_contexts(corpus, positions=settings.positions, causal=False),
+    }
+    errors = {name: best_targets(seen[name], corpus.label_ids).errors for name in seen}
+    return {name: Ceiling(1 - e / corpus.n_tokens, e) for name, e in errors.items()}
+
+
+@torch.no_grad()
+def set_unknown_row(network: TokenClassifier, corpus: Corpus) -> None:
+    """An unknown word is most like those seen once: it stands at their mean (or that of all)."""
+    times = np.bincount(corpus.token_ids, minlength=len(corpus.vocabulary))
+    alike = np.flatnonzero(times == times.min())
+    network.table[-1] = network.table[torch.from_numpy(alike)].mean(0)
