@@ -49,9 +49,9 @@ def train_model(
     command read as they read a memorized one. A run that was stopped, at any moment, goes on from
     its last checkpoint with `resume`, and ends with the same bits on the same machine and number of
     `threads` (more than one pays for large networks only); one that is finished goes on if there
-    are more epochs now. A checkpoint is written every `checkpoint_seconds`. The finished model is measured on the corpora in `evaluate` too.
-    Under torchrun every process takes its share of each batch. `progress` is told the stage and
-    the share of the work that is done.
+    are more epochs now. A checkpoint is written every `checkpoint_seconds`. The finished model is
+    measured on the corpora in `evaluate` too. Under torchrun every process takes its share of each
+    batch. `progress` is told the stage and the share of the work that is done.
 
     >>> import rankone
     >>> settings = rankone.Settings(epochs=300)
