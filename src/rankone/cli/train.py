@@ -123,7 +123,7 @@ def train(
     if not first:
         return
     if json:
-        console.print_json(result.to_json())
+        console.print_json({**result.to_json(), "files": [str(path) for path in result.files]})
     elif not quiet:
         _show(result, scheme)
         console.print_lines(*(["Wrote"] if result.files else ["Nothing written: no --out DIR."]))

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from rankone.corpus import Ceiling
 from rankone.drawing import BLUE, GREEN, GREY, ORANGE
+from rankone.train.trained import Trained
 
-COLUMNS = "depth", "attention", "epoch", "loss", "accuracy"
 LINES = ("-", "--", ":", "-.")  # solid, dashed and dotted, as in the paper
 COLOURS = {"rank1": "black", "theorem2": ORANGE, "softmax": BLUE}
 NAMES = {"rank1": "", "theorem2": ", v1 and v2 constructed", "softmax": ", standard attention"}
@@ -28,28 +28,35 @@ class Curve:
     loss: list[float]
     accuracy: list[float]
 
+    @classmethod
+    def of(cls, result: Trained) -> Curve:
+        return cls(
+            result.settings["depth"],
+            result.settings["attention"],
+            [line["loss"] for line in result.curve],
+            [line["accuracy"] for line in result.curve],
+        )
+
     def first_above(self, accuracy: float) -> int | None:
         """The first epoch with a higher accuracy."""
         return next((i for i, a in enumerate(self.accuracy, start=1) if a > accuracy), None)
 
 
-def as_csv(curves: Sequence[Curve]) -> str:
-    """A row per epoch; figures only."""
+def as_csv(curves: Sequence[tuple[Sequence[object], Curve]], *names: str) -> str:
+    """A row per epoch; figures only. Each curve comes with what its first columns hold."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
-    for curve in curves:
+    rows.writerow([*names, "epoch", "loss", "accuracy"])
+    for what, curve in curves:
         for epoch, (loss, accuracy) in enumerate(
             zip(curve.loss, curve.accuracy, strict=True), start=1
         ):
-            rows.writerow([curve.depth, curve.attention, epoch, f"{loss:.6g}", f"{accuracy:.6f}"])
+            rows.writerow([*what, epoch, f"{loss:.6g}", f"{accuracy:.6f}"])
     return text.getvalue()
 
 
-def plot_curves(
-    curves: Sequence[Curve], ceilings: dict[str, Ceiling], *, paper: bool = False
-) -> Figure:
-    """In the manner of the paper; with `paper`, its one number is marked too.
+def plot_curves(curves: Sequence[Curve], ceilings: dict[str, Ceiling]) -> Figure:
+    """In the manner of the paper; its one number is marked where there is room for it.
 
     The axis of accuracy begins a little below what the token alone can give: all that attention
     does happens above.
@@ -79,7 +86,7 @@ def plot_curves(
             fontsize=8,
             color=GREY,
         )
-    if paper:
+    if last >= PAPER[0] and ceilings["token"].accuracy < PAPER[1]:
         axes.plot(*PAPER, "x", color=GREEN, label=f"the paper: {PAPER[1]} at {PAPER[0]} epochs")
     token, full = ceilings["token"].accuracy, ceilings["input"].accuracy
     room = max(full - token, 0.01)

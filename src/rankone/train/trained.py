@@ -54,12 +54,12 @@ class Trained:
 
     def to_json(self) -> dict[str, Any]:
         """The figures, without the model."""
-        figures = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
+        names = [f.name for f in fields(self) if f.name not in ("model", "files")]
+        figures = {name: getattr(self, name) for name in names}
         figures["ceilings"] = {
             name: {"accuracy": c.accuracy, "errors": c.errors} for name, c in self.ceilings.items()
         }
         figures["evaluations"] = [scores.to_json() for scores in self.evaluations]
-        figures["files"] = [str(path) for path in self.files]
         return {"ok": self.ok, "attention_share": self.attention_share, **figures}
 
 
