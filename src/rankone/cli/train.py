@@ -37,6 +37,15 @@ def train(
     heads: options.Heads = 1,
     head_size: options.HeadSize = 0,
     positions: options.Positions = True,
+    max_length: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Rows of the table of positions; 0: as many as the longest sentence.",
+            rich_help_panel=options.TRAINING,
+        ),
+    ] = 0,
     optimizer: options.Optimizer = "adam",
     lr: options.Lr = 1e-3,
     momentum: options.Momentum = 0.0,
@@ -97,6 +106,7 @@ def train(
             heads=heads,
             head_size=head_size,
             positions=positions,
+            max_length=max_length,
             optimizer=optimizer,
             lr=lr,
             momentum=momentum,

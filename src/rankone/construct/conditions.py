@@ -33,11 +33,17 @@ def position_rows(corpus: Corpus, positions: bool, max_length: int | None) -> in
     if not positions:
         return 1
     length = corpus.longest if max_length is None else max_length
+    check_sentences(corpus, length)
+    return length
+
+
+def check_sentences(corpus: Corpus, length: int) -> None:
+    """Refuse a corpus with a sentence that is longer than the table of positions (0: there is
+    none)."""
     first = corpus.offsets[:-1]
     check_lengths(
         corpus.lengths, length, lambda j: f"{corpus.source}, line {corpus.lines[first[j]]}"
     )
-    return length
 
 
 def given_vectors(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +19,6 @@ from torch import Tensor
 from rankone.errors import OutputError, TrainingError
 
 VERSION = 1
-KEPT = 2  # the newest, and the one before it in case the newest is damaged
 NAME = re.compile(r"checkpoint-(\d{9})-([0-9a-f]{16})\.safetensors")
 
 
@@ -33,9 +32,15 @@ class Checkpoint:
 
 
 def write(
-    directory: Path, step: int, tensors: Mapping[str, Tensor], document: Mapping[str, Any]
+    directory: Path,
+    step: int,
+    tensors: Mapping[str, Tensor],
+    document: Mapping[str, Any],
+    *,
+    before: Path | None,
 ) -> Path:
-    """Write beside the others, then rename; older ones go when the new one is safely there."""
+    """Write beside the others, then rename. When the new one is safely there, all others go but
+    the one `before`, which is kept in case the newest is damaged."""
     stated = json.dumps({"version": VERSION, **document})
     contents = serialize(
         {name: tensor.cpu().contiguous() for name, tensor in tensors.items()},
@@ -57,8 +62,9 @@ def write(
             where=str(target),
             remedy="make room, then go on from the checkpoint before with --resume",
         ) from None
-    for old in sorted(_paths(directory), reverse=True)[KEPT:]:
-        old.unlink(missing_ok=True)
+    for old in _paths(directory):
+        if old not in (target, before):
+            old.unlink(missing_ok=True)
     return target
 
 
@@ -82,8 +88,8 @@ def newest(directory: Path) -> tuple[Checkpoint | None, list[str]]:
     return None, []
 
 
-def _paths(directory: Path) -> Iterator[Path]:
-    return (path for path in directory.iterdir() if NAME.fullmatch(path.name))
+def _paths(directory: Path) -> list[Path]:
+    return [path for path in directory.iterdir() if NAME.fullmatch(path.name)]
 
 
 def _read(path: Path) -> Checkpoint:

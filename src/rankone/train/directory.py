@@ -37,6 +37,7 @@ class RunDirectory:
         self.path, self.threads, self.seconds = path, threads, seconds
         self.corpus = fingerprint(corpus)
         self.written = time.monotonic()
+        self.last: Path | None = None  # checkpoint that is known to be whole
 
     @property
     def log(self) -> Path:
@@ -81,7 +82,7 @@ class RunDirectory:
                     remedy="copy the checkpoint back, or train anew in another directory",
                 )
             return None, []
-        before = found.document
+        self.last, before = found.path, found.document
         differences = Settings(**before["settings"]).differences(settings)
         if before["corpus"] != self.corpus:
             differences.append("the corpus is another one, or read in another way")
@@ -111,7 +112,9 @@ class RunDirectory:
             "threads": self.threads,
             "place": run.place.to_json(),
         }
-        checkpoint.write(self.path, run.place.step, run.tensors(), document)
+        self.last = checkpoint.write(
+            self.path, run.place.step, run.tensors(), document, before=self.last
+        )
         self.written = time.monotonic()
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankone.corpus import Corpus
-from rankone.errors import CorpusError
 from rankone.nn import Model
 
 Ints = NDArray[np.int64]
@@ -37,8 +36,6 @@ class Scores:
 
 def score(model: Model, corpus: Corpus) -> Scores:
     """Run the model over a labelled corpus and compare."""
-    if not corpus.labelled:
-        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
     return compare(model, corpus, *predict(model, corpus))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+from rankone.construct.conditions import position_rows
 from rankone.corpus import Corpus
 from rankone.errors import TrainingError
 from rankone.nn import Network
@@ -31,8 +32,9 @@ class Settings:
 
     ``attention`` is "rank1" (eq. 20), "theorem2" (eq. 20 with v1 and v2 constructed, and fixed) or
     "softmax" (eq. 2: ``heads`` heads of size ``head_size``, 0 for dim / heads). ``hidden`` 0 is
-    4 dim. ``positions`` adds a learned row per place in the sentence. ``init_std`` is the standard
-    deviation of the two tables at the start; matrices start with that of their fan-in.
+    4 dim. ``positions`` adds a learned row per place in the sentence, ``max_length`` of them (0: as
+    many as the longest sentence of the corpus has). ``init_std`` is the standard deviation of the
+    two tables at the start; matrices start with that of their fan-in.
     ``schedule`` "linear" brings the learning rate ``lr`` down to 0. ``accuracy`` is counted as the
     epoch runs ("running") or by the weights at its end ("after").
     """
@@ -46,6 +48,7 @@ class Settings:
     heads: int = 1
     head_size: int = 0
     positions: bool = True
+    max_length: int = 0
     optimizer: Optimizer = "adam"
     lr: float = 1e-3
     momentum: float = 0.0
@@ -88,7 +91,7 @@ class Settings:
             labels=len(corpus.label_names),
             dim=self.dim,
             hidden=self.hidden or 4 * self.dim,
-            positions=corpus.longest if self.positions else 0,
+            positions=position_rows(corpus, True, self.max_length or None) if self.positions else 0,
             depth=self.depth,
             attention="softmax" if full else "rank1",
             heads=self.heads if full else 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,10 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from rankone.construct.conditions import as_corpus
+from rankone.construct.conditions import as_corpus, check_sentences
 from rankone.corpus import Ceiling, Corpus, contexts
 from rankone.corpus.ceilings import best_targets
-from rankone.errors import CorpusError
 from rankone.nn import Model, TokenClassifier
 from rankone.nn.store import save_into
 from rankone.progress import Progress
@@ -37,7 +37,7 @@ def train_model(
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     checkpoint_seconds: float = 60.0,
-    evaluate: Sequence[Corpus] = (),
+    evaluate: Sequence[Corpus | str | os.PathLike[str]] = (),
     tensorboard: str | os.PathLike[str] | None = None,
     threads: int = 1,
     device: str = "cpu",
@@ -60,8 +60,10 @@ def train_model(
     """
     settings = settings or Settings()
     corpus = as_corpus(corpus)
-    if not corpus.labelled:
-        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
+    shape = settings.network(corpus)
+    others = [as_corpus(other) for other in evaluate]
+    for other in others:  # before all the work, not after
+        check_sentences(other, shape.positions)
     with contextlib.ExitStack() as stack:
         stack.enter_context(arithmetic(threads))
         processes = stack.enter_context(join(device))
@@ -85,7 +87,7 @@ def train_model(
         log.begin(run.place.curve)
         fit(run, corpus, log, keep, progress)
         keep(now=True)
-        result = _finish(run, corpus, evaluate, remarks)
+        result = _finish(run, corpus, others, remarks)
         if directory is not None:
             model = result.model
             parts = model.network, model.vocabulary, model.labels, model.reading
@@ -100,6 +102,8 @@ def _go_on(run: Run, directory: RunDirectory | None) -> list[str]:
     remarks: list[str] = []
     if directory is not None:
         found, remarks = directory.find(run.settings)
+        for remark in remarks:  # at once: the report may be hours away
+            logging.getLogger("rankone").warning(remark)
         if found is not None:
             place = Place.from_json(found.document["place"])
             run.restore(found.tensors, place)
@@ -111,7 +115,7 @@ def _go_on(run: Run, directory: RunDirectory | None) -> list[str]:
     return remarks
 
 
-def _finish(run: Run, corpus: Corpus, evaluate: Sequence[Corpus], remarks: list[str]) -> Trained:
+def _finish(run: Run, corpus: Corpus, others: list[Corpus], remarks: list[str]) -> Trained:
     run.check()
     network = run.network.cpu()
     set_unknown_row(network, corpus)
@@ -130,7 +134,7 @@ def _finish(run: Run, corpus: Corpus, evaluate: Sequence[Corpus], remarks: list[
         wrong=own.tokens - own.right,
         ceilings=ceilings(corpus, run.settings),
         curve=place.curve,
-        evaluations=[score(model, other) for other in evaluate],
+        evaluations=[score(model, other) for other in others],
         settings={**run.settings.to_json(), "scheme": corpus.scheme},
         seconds=place.seconds,
         tokens_per_second=place.epoch * corpus.n_tokens / place.seconds,
