@@ -11,6 +11,7 @@ demo: $(READY)
 	$(BIN)/rankone memorize builtin --out runs/demo
 	$(BIN)/rankone certify runs/demo builtin
 	$(BIN)/rankone explain toy --out runs/explain
+	$(BIN)/rankone train builtin --epochs 12 --out runs/trained --resume
 
 test: $(READY) lint types
 	$(BIN)/pytest -q -m "not slow"
@@ -31,6 +32,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/separation.py
 	$(BIN)/python benchmarks/certify.py
 	$(BIN)/python benchmarks/attention.py
+	$(BIN)/python benchmarks/training.py
 
 # Installed once; again only when what is installed changes.
 $(READY): pyproject.toml constraints.txt

@@ -72,6 +72,7 @@ def save_into(
 ) -> list[Path]:
     """Write the files of a model one by one into a directory that holds other files too."""
     contents = contents_of(network, vocabulary, labels, reading, report)
+    (directory / CERTIFICATE).unlink(missing_ok=True)  # of weights that were there before
     return [write_file(directory / name, content) for name, content in contents.items()]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from rankone.corpus import Ceiling
 from rankone.drawing import BLUE, GREEN, GREY, ORANGE
@@ -92,6 +93,7 @@ def plot_curves(curves: Sequence[Curve], ceilings: dict[str, Ceiling]) -> Figure
     room = max(full - token, 0.01)
     axes.set_ylim(token - room, full + 0.12 * room)
     axes.set_xlim(0, last * 1.01)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epochs")
     axes.set_ylabel("training accuracy")
     axes.legend(loc="lower right", frameon=False, fontsize=9)
