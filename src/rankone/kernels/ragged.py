@@ -52,7 +52,7 @@ def ragged_attention(
 ) -> Tensor:
     """`rank1_attention` of each sentence with itself, as tensors with gradients, for training.
 
-    Short sentences, of any float type and on the CPU, cost one exponential per score and nothing
+    Short sentences on the CPU, float32 or float64, cost one exponential per score and nothing
     besides; where one is long enough for linear time, each is attended to by itself; elsewhere
     they are padded.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from rankone.kernels.cells import Floats, Ints
 from rankone.kernels.compiled import compiled
@@ -10,13 +11,24 @@ from rankone.kernels.exponential import exponential
 from rankone.kernels.triangle import SUMS
 
 
-@compiled(fastmath=SUMS)
+@njit(inline="always")
+def wider(low: float, high: float, x: float) -> tuple[float, float]:
+    """The range with x in it; once it is not a number, it stays so."""
+    if x < low or x != x:
+        low = x
+    if x > high or x != x:
+        high = x
+    return low, high
+
+
+@compiled(fastmath=SUMS, error_model="numpy")
 def attend(
     query: Floats, key: Floats, value: Floats, offsets: Ints, causal: bool, out: Floats, p: Floats
 ) -> None:
     """out_k = sum_l p_kl u_l, and the weights p one query after the other, for the gradients.
 
-    Exponents are taken from the key that weighs most, so none is positive and one of them is 0.
+    Exponents are taken from the key that weighs most, so none is positive and one of them is 0. A
+    key that is not a number makes the sentence not a number, without an error.
     """
     at = 0
     for j in range(len(offsets) - 1):
@@ -24,10 +36,10 @@ def attend(
         low, high = key[first], key[first]
         if not causal:
             for i in range(first, last):
-                low, high = min(low, key[i]), max(high, key[i])
+                low, high = wider(low, high, key[i])
         for k in range(first, last):
             if causal:
-                low, high = min(low, key[k]), max(high, key[k])
+                low, high = wider(low, high, key[k])
             n = k + 1 - first if causal else last - first
             y = np.float64(query[k])
             end = np.float64(low if y < 0.0 else high)
@@ -73,6 +85,6 @@ def turn(
                 part = weight * (u[i] - mean)
                 grad_u[i] += weight
                 grad_x[i] += y * part
-                slope += x[i] * part
+                slope += (x[i] - x[0]) * part  # parts add up to 0: no digit is lost far from 0
             grad_query[k] = slope
             at += n

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from rankone.construct.projection import find_projection
+from rankone.construct.projection import draw_directions, measure
 from rankone.corpus import Corpus
 from rankone.errors import TrainingError
 from rankone.nn import Rank1Attention, TokenClassifier
 from rankone.train.settings import Settings
 
 SPREAD = 8.0  # largest difference of two scores: logits of order 1 to 10 tell contexts apart best
+DRAWS = 1000  # each satisfies Lemma 2 with a probability above 1 / (number of words)
 POINTS = 4096  # most words for which v is proved to be as Lemma 2 demands; others are drawn alike
 
 
@@ -33,21 +34,31 @@ def initial(corpus: Corpus, settings: Settings) -> TokenClassifier:
 
 @torch.no_grad()
 def construct_projections(attention: Rank1Attention, table: torch.Tensor, seed: list[int]) -> None:
-    """v1 and v2 along one unit vector v, as in the proof of Theorem 2, and fixed.
+    """v1 and v2 along one vector v, as in the proof of Theorem 2, and fixed.
 
-    v keeps the rows of the table apart as Lemma 2 demands. The literal length of v2 (eq. 29) would
-    make every softmax a hardmax in floats, so it is that of the practical grade: v1^T x has
-    standard deviation 1 over the vocabulary, and no two scores differ by more than `SPREAD`.
+    v keeps the rows of the table apart as Lemma 2 demands, and so do v1 and v2 as rounded. The
+    literal length of v2 (eq. 29) would make every softmax a hardmax in floats, so it is that of the
+    practical grade: v1^T x has standard deviation 1 over the vocabulary, and no two scores differ
+    by more than `SPREAD`.
     """
     rows = table.double().numpy()
-    entropy = int(np.random.SeedSequence(seed).generate_state(1)[0])
-    found = find_projection(rows[:POINTS], method="sample", seed=entropy)
-    key = rows @ found.v
-    scale = float(key.std())
-    if not scale:
+    if (rows == rows[0]).all():
         raise TrainingError("all rows of the token table are equal", remedy="give init_std > 0")
-    query = SPREAD / float(np.abs(key).max() * np.ptp(key / scale))
-    attention.v1.copy_(torch.from_numpy(found.v / scale))
-    attention.v2.copy_(torch.from_numpy(found.v * query))
+    entropy = int(np.random.SeedSequence(seed).generate_state(1)[0])
+    for v in draw_directions(rows.shape[1], DRAWS, entropy):
+        key = rows @ v
+        scale = float(key.std())
+        attention.v1.copy_(torch.from_numpy(v / scale))
+        attention.v2.copy_(
+            torch.from_numpy(v * (SPREAD / float(np.abs(key).max() * np.ptp(key / scale))))
+        )
+        rounded = [x.double().numpy() for x in (attention.v1, attention.v2)]
+        if all(measure(rows[:POINTS], x, draws=1, method="sample").ok for x in rounded):
+            break
+    else:
+        raise TrainingError(
+            f"none of {DRAWS} directions keeps the rows of the token table apart",
+            remedy="give a larger dim or init_std, or another seed",
+        )
     attention.v1.requires_grad_(False)
     attention.v2.requires_grad_(False)

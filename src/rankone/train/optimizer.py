@@ -42,12 +42,13 @@ class Lazy:
     def step(self, gradients: Sequence[Tensor], words: Tensor, rows: Tensor, lr: float) -> None:
         """`rows` are ``table[words]``, and the last of the `gradients` is theirs."""
         rows = rows.detach()
+        gradients = [g.contiguous() for g in gradients]  # fused steps do not look at strides
         moments = [[*slot[:-1], slot[-1].index_select(0, words)] for slot in self.slots]
         weights = [*self.dense, rows]
         if self.settings.optimizer == "adam":
             adam(
                 weights,
-                list(gradients),
+                gradients,
                 moments[0],
                 moments[1],
                 [],
@@ -64,7 +65,7 @@ class Lazy:
         else:
             sgd(
                 weights,
-                list(gradients),
+                gradients,
                 list(moments[0]) if moments else [None] * len(weights),
                 fused=True,
                 weight_decay=0.0,

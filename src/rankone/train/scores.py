@@ -62,7 +62,7 @@ def compare(model: Model, corpus: Corpus, found: Ints, unknown: int) -> Scores:
         spans = {
             "precision": both / len(given) if given else 0.0,
             "recall": both / len(wanted) if wanted else 0.0,
-            "f1": 2 * both / (len(given) + len(wanted)) if given or wanted else 1.0,
+            "f1": 2 * both / (len(given) + len(wanted)) if given or wanted else 0.0,
         }
     return Scores(
         source=corpus.source,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
@@ -16,6 +17,7 @@ Schedule = Literal["constant", "linear"]
 Accuracy = Literal["running", "after"]
 Precision = Literal["float32", "float64"]
 
+LARGEST = 1 << 31
 CHOICES: dict[str, Any] = {
     "attention": Attention,
     "optimizer": Optimizer,
@@ -66,13 +68,14 @@ class Settings:
                 sound = value in get_args(CHOICES[name])
                 wanted = f"one of {', '.join(get_args(CHOICES[name]))}"
             elif type(field.default) is int:
-                sound = type(value) is int and least.get(name, 0) <= value < 1 << 31
-                wanted = f"a whole number from {least.get(name, 0)}"
+                sound = type(value) is int and least.get(name, 0) <= value < LARGEST
+                wanted = f"a whole number from {least.get(name, 0)} to {LARGEST - 1}"
             elif type(field.default) is bool:
                 sound, wanted = type(value) is bool, "True or False"
             else:
-                sound = isinstance(value, int | float) and 0 <= value < float("inf")
-                sound, wanted = sound and (name != "momentum" or value < 1), "a number from 0"
+                wanted = "a number from 0 to below 1" if name == "momentum" else "a number from 0"
+                most = 1.0 - 2**-53 if name == "momentum" else sys.float_info.max
+                sound = type(value) in (int, float) and 0 <= value <= most
             if not sound:
                 raise TrainingError(f"{name} cannot be {value!r}", remedy=f"give {wanted}")
         if not self.lr:

@@ -155,7 +155,7 @@ def ceilings(corpus: Corpus, settings: Settings) -> dict[str, Ceiling]:
 
 @torch.no_grad()
 def set_unknown_row(network: TokenClassifier, corpus: Corpus) -> None:
-    """An unknown word is most like those seen once: it stands at their mean (or that of all)."""
+    """An unknown word is most like the rarest, those seen once: it stands at their mean."""
     times = np.bincount(corpus.token_ids, minlength=len(corpus.vocabulary))
     alike = np.flatnonzero(times == times.min())
     network.table[-1] = network.table[torch.from_numpy(alike)].mean(0)
