@@ -11,14 +11,11 @@ from __future__ import annotations
 import argparse
 import gc
 import math
-import multiprocessing
-import os
 import platform
 import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +35,6 @@ from rankone.kernels import grid
 from rankone.kernels.attention import SWITCH
 from rankone.kernels.direct import direct_attention
 
-PAUSE = 0.005  # torch's threads spin for a while after their work: not into the next one's time
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PURPLE = "#7b4ea3"
 Work = Callable[[], object]
@@ -80,7 +76,7 @@ class Run:
         gc.disable()
         for turn in range(most):
             for name in [name for name in contenders if turn < 2 or spent[name] < seconds]:
-                time.sleep(PAUSE)
+                time.sleep(common.PAUSE)
                 started = time.perf_counter()
                 contenders[name]()
                 taken = time.perf_counter() - started
@@ -113,18 +109,6 @@ def pulled_back(attend: Callable[..., Tensor], given: Inputs) -> Work:
     return lambda: torch.autograd.grad(attend(*leaves), leaves, grad)
 
 
-def fresh(work: Callable[..., Any], *given: object, **environment: str) -> Any:
-    """The result of `work` in a process of its own, with these variables set."""
-    before = dict(os.environ)
-    os.environ.update(environment)
-    try:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            return pool.submit(work, *given).result()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def ms(seconds: float | None) -> str:
     if seconds is None:
         return "-"
@@ -134,23 +118,6 @@ def ms(seconds: float | None) -> str:
 
 def us(seconds: float) -> str:
     return f"{seconds * 1e6:,.0f}"
-
-
-def ratio(a: float | None, b: float | None) -> str:
-    if a is None or b is None:
-        return "-"
-    return f"{a / b:,.0f}" if a >= 100 * b else f"{a / b:.2f}"
-
-
-def against(*targets: tuple[str, str, float, float]) -> None:
-    """Targets (what, "at least" or "at most", bound, measured), each beside its figure."""
-    rows = []
-    for what, side, bound, measured in targets:
-        met = measured >= bound if side == "at least" else measured <= bound
-        verdict = "met" if met else "MISSED"
-        rows.append([what, f"{side} {bound:g}", ratio(measured, 1.0), verdict])
-    if rows:
-        common.table(["target", "bound", "measured", ""], rows)
 
 
 def forward(run: Run) -> None:
@@ -174,8 +141,10 @@ def forward(run: Run) -> None:
             run.keep(name, n, seconds)
         exp, double_, single_ = (found[name] for name in ("exp", "linear", "float32"))
         sdpa, direct = found.get("sdpa"), found.get("direct")
-        row = [f"{n:,}", ms(exp), ms(double_), ratio(double_, exp), ms(single_)]
-        rows.append([*row, ms(sdpa), ratio(sdpa, single_), ms(direct), ratio(direct, double_)])
+        row = [f"{n:,}", ms(exp), ms(double_), common.ratio(double_, exp), ms(single_)]
+        rows.append(
+            [*row, ms(sdpa), common.ratio(sdpa, single_), ms(direct), common.ratio(direct, double_)]
+        )
         if n == run.million:
             again = found["exp again"]
         if n == CASE and sdpa:
@@ -196,7 +165,7 @@ def forward(run: Run) -> None:
         found = run.race({"1": partial(linear, *small), "10": partial(linear, *large)}, 4.0)
         what = f"linear float64: n = {HUGE:,} / n = {HUGE // 10:,}"
         targets.append((what, "at most", 11.0, found["10"] / found["1"]))
-    against(*targets)
+    common.against(*targets)
 
 
 def causal(run: Run) -> None:
@@ -220,14 +189,14 @@ def causal(run: Run) -> None:
             run.keep("sdpa causal", n, sdpa)
         ns = double_ / n * 1e9
         row = [f"{n:,}", ms(double_), f"{ns:.0f}", f"{ns / math.log2(n):.1f}"]
-        rows.append([*row, ms(single_), ms(sdpa), ratio(sdpa, single_)])
+        rows.append([*row, ms(single_), ms(sdpa), common.ratio(sdpa, single_)])
         if n == CASE and sdpa:
             what = f"n = {n:,}: scaled_dot_product_attention / linear float32, both causal"
             targets.append((what, "at least", 50.0, sdpa / single_))
     header = "n; linear causal float64 ms; ns per token; ns per token and log2 n; "
     header += "linear causal float32 ms; sdpa causal float32 ms; / linear float32"
     common.table(header.split("; "), rows)
-    against(*targets)
+    common.against(*targets)
 
 
 def backward(run: Run) -> None:
@@ -241,10 +210,12 @@ def backward(run: Run) -> None:
             found = run.race(contenders, 3.0)
             what = f"{n:,}, {'causal' if is_causal else 'whole'}, {str(dtype)[6:]}"
             measured = found["both"] / found["forward"]
-            rows.append([what, ms(found["forward"]), ms(found["both"]), ratio(measured, 1.0)])
+            rows.append(
+                [what, ms(found["forward"]), ms(found["both"]), common.ratio(measured, 1.0)]
+            )
             targets.append((f"{what}: forward + backward / forward", "at most", 5.0, measured))
     common.table(["n", "forward ms", "forward + backward ms", "ratio"], rows)
-    against(*targets)
+    common.against(*targets)
 
 
 def scores(run: Run) -> None:
@@ -257,7 +228,7 @@ def scores(run: Run) -> None:
     for scale, taken in zip(SCALES, seconds.values(), strict=True):
         found = errors(n, scale)
         off = [f"{found[name]['result']:.1e}" for name in ("difference", "linear", "direct")]
-        rows.append([f"{scale:g}", ms(taken), ratio(taken, seconds["1"]), *off])
+        rows.append([f"{scale:g}", ms(taken), common.ratio(taken, seconds["1"]), *off])
     header = [f"n = {run.million:,}, scores times", "ms", "/ times 1"]
     header += [f"n = {n:,}: linear - direct", "error of linear", "error of direct"]
     common.table(header, rows)
@@ -336,13 +307,13 @@ def short(run: Run) -> None:
         row = [f"32 x {n}"]
         for suffix, name in (("", "forward"), (", both", "forward + backward")):
             direct, auto = found["direct" + suffix], found["auto" + suffix]
-            row += [us(direct), us(auto), ratio(auto, direct)]
+            row += [us(direct), us(auto), common.ratio(auto, direct)]
             what = f"32 sentences of {n} tokens, {name}: auto / direct"
             targets.append((what, "at most", 1.2, auto / direct))
         rows.append(row)
     header = "tokens; direct us; auto us; ratio; with backward: direct us; auto us; ratio"
     common.table(header.split("; "), rows)
-    against(*targets)
+    common.against(*targets)
     switch_over(run)
 
 
@@ -362,7 +333,7 @@ def switch_over(run: Run) -> None:
             row = [f"{batch} x {n:,}"]
             for suffix in ("", ", both"):
                 direct, linear_ = found["direct" + suffix], found["linear" + suffix]
-                row += [us(direct), us(linear_), ratio(direct, linear_)]
+                row += [us(direct), us(linear_), common.ratio(direct, linear_)]
             rows.append([*row, "linear" if n * n >= SWITCH else "direct"])
     header = "tokens; direct us; linear us; direct / linear; "
     header += "with backward: direct us; linear us; direct / linear; auto takes"
@@ -375,7 +346,7 @@ def memory(run: Run) -> None:
     """What is allocated at once beside inputs, result and the gradients returned, in float64."""
     n = run.million
     # With this every array is given back to the system when it is freed.
-    resident = fresh(resident_peaks, n, MALLOC_MMAP_THRESHOLD_="65536")
+    resident = common.fresh(resident_peaks, n, MALLOC_MMAP_THRESHOLD_="65536")
     rows = []
     for name, (is_causal, pull_back) in MEASURED.items():
         traced, whole = numpy_peak(n, is_causal, pull_back), resident[name]
@@ -419,19 +390,13 @@ def resident_peak(n: int, is_causal: bool, pull_back: bool) -> float | None:
     work, returned = memory_work(n, is_causal, pull_back)
     try:
         Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is resident now
-        before = resident("VmRSS")
+        before = common.resident("VmRSS")
         kept = work()
-        peak = resident("VmHWM")
+        peak = common.resident("VmHWM")
     except OSError:
         return None
     del kept
     return (peak - before) / (8 * n) - returned
-
-
-def resident(field: str) -> int:
-    """Bytes, as Linux counts them."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 def first(run: Run) -> None:
@@ -440,18 +405,18 @@ def first(run: Run) -> None:
     rows, targets = [], []
     for is_causal in (False, True):
         name = "causal" if is_causal else "whole"
-        found = [fresh(first_call, is_causal) for _ in range(1 if run.quick else 5)]
+        found = [common.fresh(first_call, is_causal) for _ in range(1 if run.quick else 5)]
         ahead, back = min(found, key=sum)
         rows.append([f"{name}, compiled code from disk", f"{ahead:.2f}", f"{back:.2f}"])
         what = f"{name}, first forward + backward, seconds"
         targets.append((what, "at most", 2.0, ahead + back))
     for is_causal in (False,) if run.quick else (False, True):
         with tempfile.TemporaryDirectory() as folder:
-            ahead, back = fresh(first_call, is_causal, NUMBA_CACHE_DIR=folder)
+            ahead, back = common.fresh(first_call, is_causal, NUMBA_CACHE_DIR=folder)
         name = "causal" if is_causal else "whole"
         rows.append([f"{name}, compiled in this call", f"{ahead:.2f}", f"{back:.2f}"])
     common.table(["first call, n = 1,000, float32", "forward s", "backward s"], rows)
-    against(*targets)
+    common.against(*targets)
 
 
 def first_call(is_causal: bool) -> tuple[float, float]:
