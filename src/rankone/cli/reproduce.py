@@ -192,7 +192,7 @@ def sweep(
 
 def _show(result: Figure1, asked: str) -> None:
     from rankone.cli import console
-    from rankone.train.curves import PAPER
+    from rankone.train.figure1 import GOALS
 
     console.print_table(
         f"{result.source}: training accuracy",
@@ -201,13 +201,20 @@ def _show(result: Figure1, asked: str) -> None:
                 f"{final['depth']}, {final['attention']}",
                 f"{final['epochs']:,}",
                 f"{final['accuracy']:.4%}",
-                f"{final['first_above_paper'] or 'never'}",
+                *(f"{epoch or 'never'}" for epoch in final["first_above"].values()),
                 options.share(final["attention_share"]),
                 f"{final['seconds']:,.0f} s",
             )
             for final in result.finals
         ],
-        ("depth, attention", "epochs", "last", f"above {PAPER[1]}", "of attention's part", "time"),
+        (
+            "depth, attention",
+            "epochs",
+            "last",
+            *(f"above {goal}" for goal in GOALS),
+            "of attention's part",
+            "time",
+        ),
     )
     token, full = (result.ceilings[name].accuracy for name in ("token", "input"))
     said = console.scheme_line(result.settings["scheme"], asked)
