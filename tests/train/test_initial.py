@@ -8,9 +8,10 @@ import rankone
 from rankone import Corpus
 from rankone.construct.projection import measure
 from rankone.errors import TrainingError
+from rankone.nn.ragged import Ragged
 from rankone.train import initial as room
 from rankone.train.batches import batches
-from rankone.train.initial import SPREAD, initial
+from rankone.train.initial import POINTS, SPREAD, initial
 from rankone.train.processes import Processes
 from rankone.train.settings import Settings
 from rankone.train.state import Run
@@ -108,11 +109,22 @@ def test_everything_trains(corpus, attention):
 # "theorem2": v1 and v2 constructed, and fixed.
 
 
+@torch.no_grad()
 def blocks(corpus, **settings):
-    """The table, and v1 and v2 of each block."""
+    """What each block sees at the start, and its v1 and v2: the first the rows of the token table,
+    the others what becomes of the first sentences, about 4,096 tokens."""
     network = initial(corpus, Settings(attention="theorem2", **settings))
-    vectors = [(double(b.attention.v1), double(b.attention.v2)) for b in network.blocks]
-    return double(network.table), vectors
+    last = np.searchsorted(corpus.offsets, 4096, side="right") - 1
+    sentences = Ragged(corpus.offsets[: last + 1])
+    z = network.table[torch.from_numpy(corpus.token_ids[: corpus.offsets[last]])]
+    z = z + network.positions[sentences.positions]
+    found, seen = [], network.table
+    for block in network.blocks:
+        attention = block.attention
+        found.append(tuple(map(double, (seen, attention.v1, attention.v2))))
+        z = block.ragged(z, sentences)
+        seen = z.unique(dim=0)
+    return found
 
 
 @each_depth
@@ -138,14 +150,13 @@ def test_training_moves_everything_but_v1_and_v2(corpus, optimizer):
 @each_depth
 @pytest.mark.parametrize("seed", range(3))
 def test_lemma_2_holds_for_v1_and_for_v2(corpus, seed, depth, dtype):
-    table, vectors = blocks(corpus, dim=16, depth=depth, dtype=dtype, seed=seed)
-    for v1, v2 in vectors:
-        for v in (v1, v2):
-            assert measure(table, v, draws=0, method="given").ok
+    for seen, *vectors in blocks(corpus, dim=16, depth=depth, dtype=dtype, seed=seed):
+        for v in vectors:
+            assert measure(seen[:POINTS], v, draws=0, method="given").ok
 
 
 def test_lemma_2_holds_for_many_words_in_single_precision():
-    table, [(v1, v2)] = blocks(words(4095), dim=4, dtype="float32", seed=0)
+    [(table, v1, v2)] = blocks(words(4095), dim=4, dtype="float32", seed=0)
     for v in (v1, v2):
         assert measure(table, v, draws=0, method="given").ok
 
@@ -153,8 +164,7 @@ def test_lemma_2_holds_for_many_words_in_single_precision():
 @each_dtype
 @each_depth
 def test_v1_and_v2_point_the_same_way(corpus, depth, dtype):
-    _, vectors = blocks(corpus, dim=16, depth=depth, dtype=dtype)
-    for v1, v2 in vectors:
+    for _, v1, v2 in blocks(corpus, dim=16, depth=depth, dtype=dtype):
         units = v1 / np.linalg.norm(v1), v2 / np.linalg.norm(v2)
         np.testing.assert_allclose(*units, rtol=0, atol=TOLERANCE[dtype])
 
@@ -163,9 +173,8 @@ def test_v1_and_v2_point_the_same_way(corpus, depth, dtype):
 @each_depth
 @pytest.mark.parametrize("init_std", [1e-3, 0.02, 1.0, 100.0])
 def test_keys_and_scores_are_spread_as_promised(corpus, init_std, depth, dtype):
-    table, vectors = blocks(corpus, dim=16, depth=depth, dtype=dtype, init_std=init_std)
-    for v1, v2 in vectors:
-        key, query = table @ v1, table @ v2
+    for seen, v1, v2 in blocks(corpus, dim=16, depth=depth, dtype=dtype, init_std=init_std):
+        key, query = seen @ v1, seen @ v2
         assert key.std() == pytest.approx(1.0, rel=TOLERANCE[dtype])
         scores = np.outer(query, key)
         assert np.ptp(scores) == pytest.approx(SPREAD, rel=TOLERANCE[dtype])
@@ -173,11 +182,11 @@ def test_keys_and_scores_are_spread_as_promised(corpus, init_std, depth, dtype):
 
 
 def test_blocks_have_vectors_of_their_own(corpus):
-    _, vectors = blocks(corpus, dim=16, depth=3)
+    vectors = [v1 for _, v1, _ in blocks(corpus, dim=16, depth=3)]
     for i in range(3):
         for j in range(i):
-            cosine = vectors[i][0] @ vectors[j][0]
-            cosine /= np.linalg.norm(vectors[i][0]) * np.linalg.norm(vectors[j][0])
+            cosine = vectors[i] @ vectors[j]
+            cosine /= np.linalg.norm(vectors[i]) * np.linalg.norm(vectors[j])
             assert abs(cosine) < 0.99
 
 
@@ -191,7 +200,7 @@ def test_the_other_weights_are_those_of_rank1(corpus):
 
 def test_more_words_than_are_looked_at_are_still_spread_as_promised(corpus, monkeypatch):
     monkeypatch.setattr(room, "POINTS", 10)
-    table, [(v1, v2)] = blocks(corpus, dim=16, dtype="float64")
+    [(table, v1, v2)] = blocks(corpus, dim=16, dtype="float64")
     assert measure(table[:10], v1, draws=0, method="given").ok
     assert np.ptp(np.outer(table @ v2, table @ v1)) == pytest.approx(SPREAD, rel=1e-12)
 
@@ -199,7 +208,7 @@ def test_more_words_than_are_looked_at_are_still_spread_as_promised(corpus, monk
 @pytest.mark.parametrize("dim", [1, 2])
 def test_few_dimensions_and_few_words(dim):
     for corpus in (words(1), words(2), words(30)):
-        table, [(v1, _)] = blocks(corpus, dim=dim)
+        [(table, v1, _)] = blocks(corpus, dim=dim)
         assert measure(table, v1, draws=0, method="given").ok
 
 

@@ -14,6 +14,7 @@ from rankone.cli.certify import certify
 from rankone.cli.explain import explain
 from rankone.cli.inspect import inspect
 from rankone.cli.memorize import memorize
+from rankone.cli.options import first_process
 from rankone.cli.predict import predict
 from rankone.cli.reproduce import reproduce
 from rankone.cli.train import train
@@ -62,7 +63,8 @@ def main() -> None:
 
 def _refuse(message: str) -> NoReturn:
     with contextlib.suppress(OSError):
-        print(f"rankone: {message}", file=sys.stderr)
+        if first_process():
+            print(f"rankone: {message}", file=sys.stderr)
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     sys.exit(2)

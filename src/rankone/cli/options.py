@@ -143,7 +143,7 @@ Threads = Annotated[
 
 def first_process() -> bool:
     """Whether this process speaks for all that torchrun started."""
-    return os.environ.get("RANK", "0") == "0"
+    return "WORLD_SIZE" not in os.environ or os.environ.get("RANK", "0") == "0"
 
 
 def share(part: float | None) -> str:

@@ -12,6 +12,8 @@ from rankone.cli import options
 if TYPE_CHECKING:
     from rankone.train import Trained
 
+LAST = {"running": "last epoch, as it ran", "after": "last epoch"}
+
 
 def train(
     file: options.File,
@@ -151,7 +153,10 @@ def _show(result: Trained, asked: str) -> None:
             ("tokens right", f"{result.tokens - result.wrong:,} of {result.tokens:,}"),
             ("accuracy", f"{result.accuracy:.4%}"),
             *options.ceiling_rows(result.ceilings, result.attention_share),
-            ("last epoch, as it ran", f"loss {last['loss']:.5f}, accuracy {last['accuracy']:.4%}"),
+            (
+                LAST[settings["accuracy"]],
+                f"loss {last['loss']:.5f}, accuracy {last['accuracy']:.4%}",
+            ),
             ("parameters", f"{result.parameters:,}"),
             ("speed", f"{result.tokens_per_second:,.0f} tokens/s, {result.seconds:.1f} s"),
         ],

@@ -20,6 +20,10 @@ class Ceiling:
     accuracy: float
     errors: int
 
+    @classmethod
+    def of(cls, errors: int, tokens: int) -> Ceiling:
+        return cls((tokens - errors) / tokens, errors)
+
 
 @dataclass(frozen=True)
 class Conflict:
@@ -119,8 +123,7 @@ def inspect(corpus: Corpus) -> Audit:
         disagreeing_sequences=len(at_odds),
         disagreeing_copies=int(copies[at_odds].sum()),
         ceilings={
-            name: Ceiling(1 - targets.errors / corpus.n_tokens, targets.errors)
-            for name, targets in best.items()
+            name: Ceiling.of(targets.errors, corpus.n_tokens) for name, targets in best.items()
         },
         conflicts=find_conflicts(corpus, sequence, best["sequence"].members),
     )

@@ -19,6 +19,7 @@ from torch import Tensor
 from rankone.errors import OutputError, TrainingError
 
 VERSION = 1
+DAMAGE = OSError, ValueError, LookupError, TypeError, RecursionError, safetensors.SafetensorError
 NAME = re.compile(r"checkpoint-(\d{9})-([0-9a-f]{16})\.safetensors")
 
 
@@ -62,9 +63,10 @@ def write(
             where=str(target),
             remedy="make room, then go on from the checkpoint before with --resume",
         ) from None
-    for old in _paths(directory):
-        if old not in (target, before):
-            old.unlink(missing_ok=True)
+    if target != before:  # else nothing is new
+        for old in _paths(directory):
+            if old not in (target, before):
+                old.unlink(missing_ok=True)
     return target
 
 
@@ -77,7 +79,7 @@ def newest(directory: Path) -> tuple[Checkpoint | None, list[str]]:
     for path in sorted(_paths(directory), reverse=True):
         try:
             return _read(path), damaged
-        except (OSError, ValueError, KeyError, safetensors.SafetensorError) as error:
+        except DAMAGE as error:
             damaged.append(f"{path}: damaged ({error})")
     if damaged:
         raise TrainingError(

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -26,15 +26,24 @@ try:
 except ImportError:  # not on Windows
     fcntl = None
 
-BOARD = "tensorboard"  # event files may lie here
+BOARD, EVENTS = "tensorboard", "events.out.tfevents."  # may lie here too
 BEGUN = re.compile(rf"\.({'|'.join(map(re.escape, (*FILES, LOG)))})-.*|\.checkpoint-.*\.new")
 
 
 class RunDirectory:
     """Knows what a directory holds of a run, and when a checkpoint is due."""
 
-    def __init__(self, path: Path, corpus: Corpus, *, threads: int, seconds: float) -> None:
-        self.path, self.threads, self.seconds = path, threads, seconds
+    def __init__(
+        self,
+        path: Path,
+        corpus: Corpus,
+        *,
+        machine: Mapping[str, int],
+        seconds: float,
+        board: Path | None = None,
+    ) -> None:
+        """`machine` is what the last bits depend on; `board` where TensorBoard's files go."""
+        self.path, self.machine, self.seconds, self.board = path, dict(machine), seconds, board
         self.corpus = fingerprint(corpus)
         self.written = time.monotonic()
         self.last: Path | None = None  # checkpoint that is known to be whole
@@ -57,8 +66,11 @@ class RunDirectory:
     def check(self, *, resume: bool) -> None:
         """Refuse, before any work is done, what is not ours, or not meant."""
         names = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+        if self.board is not None and self.board.parent == self.path:
+            names.discard(self.board.name)
+        names = {name for name in names if name != BOARD and not name.startswith(EVENTS)}
         run = {name for name in names if checkpoint.NAME.fullmatch(name) or BEGUN.fullmatch(name)}
-        strangers = names - run - {*FILES, LOG, BOARD}
+        strangers = names - run - {*FILES, LOG}
         if names and not strangers and not run and LOG not in names:
             strangers = names  # a model that was memorized
         if strangers:
@@ -83,6 +95,13 @@ class RunDirectory:
                 )
             return None, []
         self.last, before = found.path, found.document
+        place = before["place"]
+        if (settings.epochs, 0) < (place["epoch"], place["batch"]):
+            raise TrainingError(
+                f"{settings.epochs} epochs are asked for, more are done",
+                where=str(self.path),
+                remedy=f"give --epochs {place['epoch'] + (place['batch'] > 0)} or more",
+            )
         differences = Settings(**before["settings"]).differences(settings)
         if before["corpus"] != self.corpus:
             differences.append("the corpus is another one, or read in another way")
@@ -93,12 +112,13 @@ class RunDirectory:
                 remedy="give the settings and the file it was begun with, or another directory",
             )
         if remarks:
-            remarks.append(f"Went on from the checkpoint before, step {before['place']['step']:,}.")
-        if before["threads"] != self.threads:
-            remarks.append(
-                f"Begun on {before['threads']} threads, went on with {self.threads}: "
-                "results may differ in the last bits."
-            )
+            remarks.append(f"Went on from the checkpoint before, step {place['step']:,}.")
+        for name, number in self.machine.items():
+            if before.get(name, number) != number:
+                remarks.append(
+                    f"{name}: {before[name]} when this was begun, now {number}; results may differ "
+                    "in the last bits."
+                )
         return found, remarks
 
     def keep(self, run: Run, *, now: bool = False) -> None:
@@ -109,7 +129,7 @@ class RunDirectory:
         document = {
             "settings": run.settings.to_json(),
             "corpus": self.corpus,
-            "threads": self.threads,
+            **self.machine,
             "place": run.place.to_json(),
         }
         self.last = checkpoint.write(
@@ -143,7 +163,7 @@ def fingerprint(corpus: Corpus) -> str:
     """The same for corpora that train the same: words, labels, and where sentences end."""
     digest = sha256()
     for words in (corpus.vocabulary, corpus.label_names):
-        digest.update("\0".join(words).encode())
+        digest.update("".join(f"{word}\0" for word in (*words, "")).encode())
     for column in (corpus.token_ids, corpus.label_ids, corpus.offsets):
         digest.update(column.tobytes())
     return digest.hexdigest()

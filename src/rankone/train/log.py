@@ -43,8 +43,8 @@ class Log:
 
 
 @contextlib.contextmanager
-def open_log(path: Path | None, tensorboard: Path | None, first_epoch: int) -> Iterator[Log]:
-    """`tensorboard` is a directory for event files; epochs before the first are not shown twice."""
+def open_log(path: Path | None, tensorboard: Path | None, epochs: int) -> Iterator[Log]:
+    """`tensorboard` is a directory for event files; `epochs` of them are there already."""
     if tensorboard is None:
         yield Log(path)
         return
@@ -55,7 +55,7 @@ def open_log(path: Path | None, tensorboard: Path | None, first_epoch: int) -> I
             "TensorBoard is not installed", remedy="pip install 'rankone[tensorboard]'"
         ) from None
     try:
-        writer = SummaryWriter(str(tensorboard), purge_step=first_epoch)
+        writer = SummaryWriter(str(tensorboard), purge_step=epochs + 1)
     except OSError as error:
         raise OutputError(
             f"cannot write ({error.strerror})",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed
 
-from rankone.errors import TrainingError
+from rankone.errors import RankOneError, TrainingError
 
 T = TypeVar("T")
 CPU = torch.device("cpu")
@@ -46,6 +46,18 @@ class Processes:
             for x in tensors:
                 distributed.broadcast(x, 0)
 
+    def first_does(self, work: Callable[[], T]) -> T | None:
+        """What the first process does for all. If it refuses, all of them end."""
+        value, refusal = None, None
+        if self.first:
+            try:
+                value = work()
+            except RankOneError as error:
+                refusal = error
+        if self.tell(refusal is not None):
+            raise refusal or TrainingError("the first process has said why")
+        return value
+
     def tell(self, value: T) -> T:
         """What the first process has."""
         if self.world == 1:
@@ -67,7 +79,9 @@ def join(device: str) -> Iterator[Processes]:
             chosen = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
             torch.cuda.set_device(chosen)
         torch.empty(0, device=chosen)
-    except RuntimeError as error:
+        if chosen.type == "meta":
+            raise RuntimeError("it holds no numbers")
+    except (RuntimeError, AssertionError, ImportError) as error:
         raise TrainingError(
             f"cannot compute on {device!r} ({str(error).splitlines()[0]})",
             remedy="give --device cpu",
@@ -75,7 +89,13 @@ def join(device: str) -> Iterator[Processes]:
     if world == 1:
         yield Processes(device=chosen)
         return
-    distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    try:
+        distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    except ValueError:
+        raise TrainingError(
+            f"WORLD_SIZE is {world}, but this process does not know the others",
+            remedy="start it with torchrun, or unset WORLD_SIZE",
+        ) from None
     try:
         yield Processes(distributed.get_rank(), world, chosen)
     finally:

@@ -69,7 +69,7 @@ class Run:
         self.processes.add([*gradients, figures])
         total, correct = figures.tolist()
         if not math.isfinite(total):
-            raise self.diverged("the loss")
+            raise self.diverged("the loss", self.place.step + 1)
         self.optimizer.step(gradients, batch.words, rows, lr)
         place = self.place
         place.step += 1
@@ -82,13 +82,13 @@ class Run:
         """Weights that are not finite are never kept."""
         for name, tensor in self.tensors().items():
             if not tensor.isfinite().all():
-                raise self.diverged(name)
+                raise self.diverged(name, self.place.step)
 
-    def diverged(self, what: str) -> TrainingError:
-        place = self.place
+    def diverged(self, what: str, step: int) -> TrainingError:
+        epoch = self.place.epoch + (step > self.place.step or self.place.batch > 0)
         return TrainingError(
             f"training diverged: {what} is not finite any more",
-            where=f"epoch {place.epoch + 1}, step {place.step + 1}",
+            where=f"epoch {epoch}, step {step}",
             remedy=f"give a smaller --lr (it is {self.settings.lr:g}), a smaller --init-std or "
             "fewer blocks (--depth)",
         )

@@ -15,6 +15,7 @@ import torch
 from rankone.construct.conditions import as_corpus, check_sentences
 from rankone.corpus import Ceiling, Corpus, contexts
 from rankone.corpus.ceilings import best_targets
+from rankone.errors import TrainingError
 from rankone.nn import Model, TokenClassifier
 from rankone.nn.store import save_into
 from rankone.progress import Progress
@@ -58,6 +59,8 @@ def train_model(
     >>> rankone.train_model(rankone.read_corpus("toy"), settings).wrong
     0
     """
+    if resume and out is None:
+        raise TrainingError("no directory to resume from", remedy="name it with out (--out)")
     settings = settings or Settings()
     corpus = as_corpus(corpus)
     shape = settings.network(corpus)
@@ -67,18 +70,31 @@ def train_model(
     with contextlib.ExitStack() as stack:
         stack.enter_context(arithmetic(threads))
         processes = stack.enter_context(join(device))
+        board = Path(tensorboard) if tensorboard is not None and processes.first else None
         directory = None
         if out is not None and processes.first:
-            directory = RunDirectory(Path(out), corpus, threads=threads, seconds=checkpoint_seconds)
-            stack.enter_context(directory.begun(resume=resume))
+            directory = RunDirectory(
+                Path(out),
+                corpus,
+                machine={"threads": threads, "processes": processes.world},
+                seconds=checkpoint_seconds,
+                board=board,
+            )
         run = Run(initial(corpus, settings).to(processes.device), settings, processes)
-        remarks = _go_on(run, directory)
+
+        def begin() -> list[str]:
+            if directory is None:
+                return []
+            stack.enter_context(directory.begun(resume=resume))
+            return _go_on(run, directory)
+
+        remarks = processes.first_does(begin) or []
+        _share(run)
 
         def keep(*, now: bool = False) -> None:
             if directory is not None:
                 directory.keep(run, now=now)
 
-        board = Path(tensorboard) if tensorboard is not None and processes.first else None
         log = stack.enter_context(
             open_log(directory.log if directory else None, board, run.place.epoch)
         )
@@ -96,23 +112,22 @@ def train_model(
     return result
 
 
-def _go_on(run: Run, directory: RunDirectory | None) -> list[str]:
+def _go_on(run: Run, directory: RunDirectory) -> list[str]:
     """Bring the run to where its last checkpoint is, if there is one."""
-    processes, place = run.processes, None
-    remarks: list[str] = []
-    if directory is not None:
-        found, remarks = directory.find(run.settings)
-        for remark in remarks:  # at once: the report may be hours away
-            logging.getLogger("rankone").warning(remark)
-        if found is not None:
-            place = Place.from_json(found.document["place"])
-            run.restore(found.tensors, place)
-    place = processes.tell(place)
-    if place is not None:
-        tensors = run.tensors()
-        processes.agree(list(tensors.values()))
-        run.restore(tensors, place)
+    found, remarks = directory.find(run.settings)
+    for remark in remarks:  # at once: the report may be hours away
+        logging.getLogger("rankone").warning(remark)
+    if found is not None:
+        run.restore(found.tensors, Place.from_json(found.document["place"]))
     return remarks
+
+
+def _share(run: Run) -> None:
+    """All processes begin where the first one is."""
+    if run.processes.world > 1:
+        tensors, place = run.tensors(), run.processes.tell(run.place)
+        run.processes.agree(list(tensors.values()))
+        run.restore(tensors, place)
 
 
 def _finish(run: Run, corpus: Corpus, others: list[Corpus], remarks: list[str]) -> Trained:
@@ -120,7 +135,12 @@ def _finish(run: Run, corpus: Corpus, others: list[Corpus], remarks: list[str]) 
     network = run.network.cpu()
     set_unknown_row(network, corpus)
     model = Model(network, corpus.vocabulary, corpus.label_names, corpus.reading)
-    own, place = score(model, corpus), run.place
+    place = run.place
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            own, *evaluations = [score(model, one) for one in (corpus, *others)]
+    except FloatingPointError:
+        raise run.diverged("the output", place.step) from None
     return Trained(
         model=model,
         source=corpus.source,
@@ -134,7 +154,7 @@ def _finish(run: Run, corpus: Corpus, others: list[Corpus], remarks: list[str]) 
         wrong=own.tokens - own.right,
         ceilings=ceilings(corpus, run.settings),
         curve=place.curve,
-        evaluations=[score(model, other) for other in others],
+        evaluations=evaluations,
         settings={**run.settings.to_json(), "scheme": corpus.scheme},
         seconds=place.seconds,
         tokens_per_second=place.epoch * corpus.n_tokens / place.seconds,
@@ -150,7 +170,7 @@ def ceilings(corpus: Corpus, settings: Settings) -> dict[str, Ceiling]:
         "input": contexts.visible_contexts(corpus, positions=settings.positions, causal=False),
     }
     errors = {name: best_targets(seen[name], corpus.label_ids).errors for name in seen}
-    return {name: Ceiling(1 - e / corpus.n_tokens, e) for name, e in errors.items()}
+    return {name: Ceiling.of(e, corpus.n_tokens) for name, e in errors.items()}
 
 
 @torch.no_grad()
