@@ -329,7 +329,6 @@ def test_more_threads_are_remarked(tmp_path: Path, whole: Path) -> None:
     result = train_model(CORPUS, SETTINGS, out=home, resume=True, threads=2)
     assert len(result.remarks) == 1
     assert "threads: 1 when this was begun, now 2" in result.remarks[0]
-    assert "went on with 2" in result.remarks[0]
     assert torch.get_num_threads() == before
     assert json.loads((home / "report.json").read_text())["remarks"] == result.remarks
 
