@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +31,19 @@ Jobs = Annotated[
 ]
 
 reproduce = typer.Typer(help="Run the paper's experiment.", no_args_is_help=True)
+
+
+@contextlib.contextmanager
+def workers() -> Iterator[None]:
+    """A worker that dies breaks a pipe: that is to be told, and must not end us as `| head` may."""
+    if not hasattr(signal, "SIGPIPE"):
+        yield
+        return
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPIPE, before)
 
 
 @reproduce.callback()
@@ -92,7 +108,7 @@ def figure1(
     from rankone.cli import console
 
     how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
-    with console.working("start", quiet=quiet or json) as progress:
+    with console.working("start", quiet=quiet or json) as progress, workers():
         from rankone.corpus import read_corpus
         from rankone.corpus.builtin import BUILTIN
         from rankone.train import Settings
@@ -156,7 +172,7 @@ def sweep(
     from rankone.cli import console
 
     how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
-    with console.working("start", quiet=quiet or json) as progress:
+    with console.working("start", quiet=quiet or json) as progress, workers():
         from rankone.corpus import read_corpus
         from rankone.train import Settings
         from rankone.train.sweep import sweep

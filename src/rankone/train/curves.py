@@ -14,7 +14,7 @@ from rankone.corpus import Ceiling
 from rankone.drawing import BLUE, GREEN, GREY, ORANGE
 from rankone.train.trained import Trained
 
-LINES = ("-", "--", ":", "-.")  # solid, dashed and dotted, as in the paper
+LINES = ("-", "--", ":", "-.")  # solid, dashed and dotted, as in the paper; then anew, wider
 COLOURS = {"rank1": "black", "theorem2": ORANGE, "softmax": BLUE}
 NAMES = {"rank1": "", "theorem2": ", v1 and v2 constructed", "softmax": ", standard attention"}
 PAPER = 800, 0.9872  # the one number that the paper tells, of depth 1
@@ -59,8 +59,8 @@ def as_csv(curves: Sequence[tuple[Sequence[object], Curve]], *names: str) -> str
 def plot_curves(curves: Sequence[Curve], ceilings: dict[str, Ceiling]) -> Figure:
     """In the manner of the paper; its one number is marked where there is room for it.
 
-    The axis of accuracy begins a little below what the token alone can give: all that attention
-    does happens above.
+    The axis of accuracy begins a little below what the token alone can give, unless a curve ends
+    there: all that attention does happens above.
     """
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.subplots()
@@ -70,13 +70,15 @@ def plot_curves(curves: Sequence[Curve], ceilings: dict[str, Ceiling]) -> Figure
             range(1, len(curve.accuracy) + 1),
             curve.accuracy,
             linestyle=LINES[depths.index(curve.depth) % len(LINES)],
+            linewidth=1.4 + depths.index(curve.depth) // len(LINES),
             color=COLOURS[curve.attention],
-            linewidth=1.4,
+            marker="" if len(curve.accuracy) > 1 else "o",
             label=f"{curve.depth} layer{'s' if curve.depth > 1 else ''}{NAMES[curve.attention]}",
         )
     last = max(len(curve.accuracy) for curve in curves)
-    for name, text in (("token", "the token alone"), ("input", "any model")):
-        height = ceilings[name].accuracy
+    token, full = ceilings["token"].accuracy, ceilings["input"].accuracy
+    named = {token: "the token alone", full: "any model"}  # one text if they are equal
+    for height, text in named.items():
         axes.axhline(height, color=GREY, linewidth=0.6)
         axes.annotate(
             f"ceiling of {text}: {height:.5f}",
@@ -87,11 +89,11 @@ def plot_curves(curves: Sequence[Curve], ceilings: dict[str, Ceiling]) -> Figure
             fontsize=8,
             color=GREY,
         )
-    if last >= PAPER[0] and ceilings["token"].accuracy < PAPER[1]:
+    if last >= PAPER[0] and token < PAPER[1]:
         axes.plot(*PAPER, "x", color=GREEN, label=f"the paper: {PAPER[1]} at {PAPER[0]} epochs")
-    token, full = ceilings["token"].accuracy, ceilings["input"].accuracy
     room = max(full - token, 0.01)
-    axes.set_ylim(token - room, full + 0.12 * room)
+    least = min(token - room, *(curve.accuracy[-1] - room / 10 for curve in curves))
+    axes.set_ylim(max(least, -0.02), full + 0.12 * room)
     axes.set_xlim(0, last * 1.01)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epochs")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import signal
 import threading
-import time
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from rankone.corpus import Corpus
-from rankone.errors import TrainingError
+from rankone.errors import RankOneError, TrainingError
 from rankone.nn.store import make_directory
 from rankone.progress import Progress
 from rankone.train.log import LOG
@@ -73,45 +74,52 @@ def train_all(
     """Every run in ``home / name``, the longest first; what is there already is gone on with."""
     make_directory(home)
     cost = {name: run.epochs * run.depth for name, run in runs.items()}
-    pool = ProcessPoolExecutor(workers.jobs, get_context("spawn"), _end_with_parent)
+    waiting = sorted(runs, key=lambda name: cost[name])
+    running: dict[Connection, tuple[str, BaseProcess]] = {}
+    trained: dict[str, Trained] = {}
     try:
-        futures = {
-            name: pool.submit(
-                _train, corpus, runs[name], home / name, workers.threads, checkpoint_seconds
-            )
-            for name in sorted(runs, key=lambda name: -cost[name])
-        }
-        while any(not future.done() for future in futures.values()):
-            time.sleep(0.2)
+        while waiting or running:
+            while waiting and len(running) < workers.jobs:
+                name = waiting.pop()
+                given = corpus, runs[name], home / name, workers.threads, checkpoint_seconds
+                connection, process = _start(given)
+                running[connection] = name, process
+            for ready in wait(list(running), timeout=0.2):
+                assert isinstance(ready, Connection)
+                name, process = running.pop(ready)
+                trained[name] = _outcome(ready, home / name)
+                process.join()
             done = {name: _epochs(home / name) for name in runs}
             share = sum(done[name] * run.depth for name, run in runs.items()) / sum(cost.values())
             whole = sum(run.epochs for run in runs.values())
             progress(f"{sum(done.values()):,} of {whole:,} epochs", share)
-            for future in futures.values():
-                if future.done():
-                    future.result()  # raises what the run raised
-        return {name: futures[name].result() for name in runs}
-    except BrokenProcessPool:
-        raise TrainingError(
-            "a run was ended from outside",
-            where=str(home),
-            remedy="give the same command again: it goes on from the checkpoints",
-        ) from None
+        return {name: trained[name] for name in runs}
     finally:
-        workers_left = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in workers_left:
+        for _, process in running.values():
             process.terminate()
+            process.join()
 
 
-def _train(corpus: Corpus, run: Settings, out: Path, threads: int, seconds: float) -> Trained:
-    return train_model(
-        corpus, run, out=out, resume=True, threads=threads, checkpoint_seconds=seconds
-    )
+def _start(given: tuple[Any, ...]) -> tuple[Connection, BaseProcess]:
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_train, args=(theirs,), daemon=True)
+    # Ctrl-C is for the parent, which ends its workers. They inherit that it is blocked; starting
+    # the resource tracker would let it through again, so that has to be done before.
+    resource_tracker.ensure_running()
+    blocks = hasattr(signal, "pthread_sigmask")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
+    process.start()
+    if blocks:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    theirs.close()
+    with contextlib.suppress(ConnectionError):  # it is gone already: `_outcome` will tell
+        ours.send(given)  # not as arguments: a worker that is killed early would hold us for ever
+    return ours, process
 
 
-def _end_with_parent() -> None:
-    """Runs must not live on when the process that asked for them was killed."""
+def _train(parent_end: Connection) -> None:
+    """What a worker does. It must not live on when the process that started it was killed."""
     parent = parent_process()
     assert parent is not None
 
@@ -120,6 +128,31 @@ def _end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+    outcome: Trained | Exception
+    corpus, run, out, threads, seconds = parent_end.recv()
+    try:
+        outcome = train_model(
+            corpus, run, out=out, resume=True, threads=threads, checkpoint_seconds=seconds
+        )
+    except (RankOneError, MemoryError) as error:
+        outcome = error
+    parent_end.send(outcome)
+
+
+def _outcome(connection: Connection, out: Path) -> Trained:
+    """What a worker has sent, be it an error."""
+    try:
+        sent = connection.recv()
+    except (EOFError, ConnectionError):
+        raise TrainingError(
+            "this run was ended from outside",
+            where=str(out),
+            remedy="give the same command again: it goes on from the checkpoints",
+        ) from None
+    if isinstance(sent, Exception):
+        raise sent
+    assert isinstance(sent, Trained)
+    return sent
 
 
 def _epochs(out: Path) -> int:
