@@ -7,7 +7,7 @@ learning rate, float32 and threads are the same for all. So are subnormal number
 otherwise the moments that Adam lets decay would slow the others down. Loss and right labels are
 counted, under the Trainer the loss alone. Contenders are run in turns and the best time of each is
 taken, so that ratios are those of one machine at one time. `--quick` takes the first 2,000
-sentences and fewer turns; it is kinder to the others, whose token table is then smaller.
+sentences; it is kinder to the others, whose token table is then smaller.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Asked:
 
     @property
     def turns(self) -> int:
-        return 3 if self.quick else 5
+        return 3
 
     def corpus(self, most: int = 0) -> Corpus:
         """The first sentences, or all."""
@@ -414,7 +414,7 @@ SECTIONS: dict[str, Callable[[Asked], None]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)}")
-    parser.add_argument("--quick", action="store_true", help="2,000 sentences, fewer turns")
+    parser.add_argument("--quick", action="store_true", help="2,000 sentences")
     file = str(common.SHARED / "conll2003" / "eng.train")
     parser.add_argument("--corpus", default=file, help="a labelled file, or `builtin`")
     arguments = parser.parse_args()

@@ -21,7 +21,7 @@ EPOCHS = 60
 COLOURS = "black", ORANGE, BLUE, GREEN, "#7b4ea3"
 PLAIN: dict[str, Any] = {}  # the defaults of `Settings`
 CHOICES: dict[str, dict[str, dict[str, Any]]] = {
-    "dimension": {"32": PLAIN, "8": {"dim": 8}, "16": {"dim": 16}, "64": {"dim": 64}},
+    "dimension": {"8": {"dim": 8}, "16": {"dim": 16}, "32": PLAIN, "64": {"dim": 64}},
     "optimizer": {
         "adam 1e-3": PLAIN,
         "adam 1e-4": {"lr": 1e-4},
@@ -121,18 +121,19 @@ def sweep(
 def plot_sweep(found: Sweep, token: float) -> Figure:
     """A panel per choice; thin lines are the ceiling of the token alone and the paper's number."""
     figure = Figure(figsize=(10.5, 6.0), layout="constrained")
-    grid = figure.subplots(2, 3, sharex=True, sharey=True).flat
-    for axes, (choice, curves) in zip(grid, found.curves.items(), strict=False):
+    *grid, last = figure.subplots(2, 3, sharex=True, sharey=True).flat
+    for axes, (choice, curves) in zip(grid, found.curves.items(), strict=True):
         for colour, (value, curve) in zip(COLOURS, curves.items(), strict=False):
             epochs = range(1, len(curve.accuracy) + 1)
             axes.plot(epochs, curve.accuracy, color=colour, linewidth=1.2, label=value)
         axes.axhline(token, color=GREY, linewidth=0.6)
         axes.axhline(PAPER[1], color=GREY, linewidth=0.6, linestyle="--")
         axes.set_title(choice, fontsize=10)
-        axes.legend(loc="lower right", frameon=False, fontsize=8)
+        axes.legend(loc="center right", frameon=False, fontsize=8)
         axes.set_ylim(0.82, 1.005)
-    for axes in list(grid)[len(found.curves) :]:
-        axes.set_axis_off()
+    last.set_axis_off()
+    told = f"solid: ceiling of the token alone, {token:.5f}\ndashed: the paper's {PAPER[1]}"
+    last.text(0, 0.5, told, transform=last.transAxes, color=GREY, fontsize=9)
     figure.supxlabel("epochs", fontsize=10)
     figure.supylabel("training accuracy", fontsize=10)
     return figure
