@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import platform
 import signal
 import threading
@@ -136,13 +137,14 @@ def _train(parent_end: Connection) -> None:
         )
     except (RankOneError, MemoryError) as error:
         outcome = error
-    parent_end.send(outcome)
+    # By value: `send` would share the memory of tensors, which is gone when this process ends.
+    parent_end.send_bytes(pickle.dumps(outcome))
 
 
 def _outcome(connection: Connection, out: Path) -> Trained:
     """What a worker has sent, be it an error."""
     try:
-        sent = connection.recv()
+        sent = pickle.loads(connection.recv_bytes())
     except (EOFError, ConnectionError):
         raise TrainingError(
             "this run was ended from outside",
