@@ -121,6 +121,8 @@ def sweep(
 def plot_sweep(found: Sweep, token: float) -> Figure:
     """A panel per choice; thin lines are the ceiling of the token alone and the paper's number."""
     figure = Figure(figsize=(10.5, 6.0), layout="constrained")
+    ends = [curve.accuracy[-1] for curves in found.curves.values() for curve in curves.values()]
+    least = min(token, *ends)
     *grid, last = figure.subplots(2, 3, sharex=True, sharey=True).flat
     for axes, (choice, curves) in zip(grid, found.curves.items(), strict=True):
         for colour, (value, curve) in zip(COLOURS, curves.items(), strict=False):
@@ -130,7 +132,7 @@ def plot_sweep(found: Sweep, token: float) -> Figure:
         axes.axhline(PAPER[1], color=GREY, linewidth=0.6, linestyle="--")
         axes.set_title(choice, fontsize=10)
         axes.legend(loc="center right", frameon=False, fontsize=8)
-        axes.set_ylim(0.82, 1.005)
+        axes.set_ylim(least - 0.05, 1.005)
     last.set_axis_off()
     told = f"solid: ceiling of the token alone, {token:.5f}\ndashed: the paper's {PAPER[1]}"
     last.text(0, 0.5, told, transform=last.transAxes, color=GREY, fontsize=9)
