@@ -87,7 +87,7 @@ def test_a_failed_write_leaves_the_old_model(home: Path, monkeypatch: pytest.Mon
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OutputError, match="No space left"):
         rankone.memorize(corpora.spelled("ab xy")).save(home)
     assert {path.name: path.read_bytes() for path in home.iterdir()} == before

@@ -305,6 +305,6 @@ def test_a_damaged_checkpoint_of_a_run_is_told_and_the_one_before_is_used(tmp_pa
     result = rankone.train_model(corpus, settings, out=home, resume=True)
     assert len(result.remarks) == 2
     assert result.remarks[0].startswith(f"{newest.path}: damaged")
-    assert result.remarks[1].startswith("Went on from the checkpoint before, step 6")
+    assert result.remarks[1].startswith("Went on from the checkpoint before, step 5")
     assert (runs.weights(home), runs.log(home)) == before
     assert checkpoint.newest(home)[1] == []

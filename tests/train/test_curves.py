@@ -180,4 +180,4 @@ def test_the_words_at_the_ceilings_do_not_lie_on_each_other(token: float, full: 
 def test_the_number_of_the_paper_is_marked_where_there_is_room(epochs: int, marked: bool) -> None:
     axes = draw([curve([0.99] * epochs)], limits(0.95, 1.0))
     named = [label for label in axes.get_legend_handles_labels()[1] if "paper" in label]
-    assert named == (["the paper: 0.9872 at 800 epochs"] if marked else [])
+    assert named == (["the paper, on CoNLL-2003: 0.9872 at 800"] if marked else [])

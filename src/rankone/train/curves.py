@@ -90,7 +90,9 @@ def plot_curves(curves: Sequence[Curve], ceilings: dict[str, Ceiling]) -> Figure
             color=GREY,
         )
     if last >= PAPER[0] and token < PAPER[1]:
-        axes.plot(*PAPER, "x", color=GREEN, label=f"the paper: {PAPER[1]} at {PAPER[0]} epochs")
+        axes.plot(
+            *PAPER, "x", color=GREEN, label=f"the paper, on CoNLL-2003: {PAPER[1]} at {PAPER[0]}"
+        )
     room = max(full - token, 0.01)
     least = min(token - room, *(curve.accuracy[-1] - room / 10 for curve in curves))
     axes.set_ylim(max(least, -0.02), full + 0.12 * room)

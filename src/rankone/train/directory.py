@@ -71,6 +71,8 @@ class RunDirectory:
         names = {name for name in names if name != BOARD and not name.startswith(EVENTS)}
         run = {name for name in names if checkpoint.NAME.fullmatch(name) or BEGUN.fullmatch(name)}
         strangers = names - run - {*FILES, LOG}
+        if resume and any(map(checkpoint.NAME.fullmatch, names)):
+            return  # a run, whatever else somebody has put there
         if names and not strangers and not run and LOG not in names:
             strangers = names  # a model that was memorized
         if strangers:

@@ -38,7 +38,8 @@ class Figure1:
 
     @property
     def ok(self) -> bool:
-        """Whether deeper networks of rank 1 pass what depth 1 ends with sooner than it does."""
+        """Whether deeper networks of rank 1 pass the paper's number (or what the least depth ends
+        with, if that is lower) no later than it does."""
         own = [curve for curve in self.curves if curve.attention == "rank1"]
         shallow = min(own, key=lambda curve: curve.depth, default=None)
         if shallow is None:

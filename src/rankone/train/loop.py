@@ -19,9 +19,14 @@ from rankone.train.state import Epoch, Run
 
 
 def fit(run: Run, corpus: Corpus, log: Log, keep: Callable[[], None], progress: Progress) -> None:
-    """Train to the last epoch; `keep` is called after every step, and writes what is due."""
+    """Train to the last epoch; `keep` is called after every step, and writes what is due.
+
+    After the last step of an epoch that is when the epoch is over, so that there is one state for
+    each number of steps.
+    """
     settings, place = run.settings, run.place
-    size, last = settings.batch_size, settings.epochs * count(corpus, settings.batch_size)
+    size, each = settings.batch_size, count(corpus, settings.batch_size)
+    last = settings.epochs * each
     told = place.curve[-1] if place.curve else None
     while place.epoch < settings.epochs:
         stage = f"epoch {place.epoch + 1} of {settings.epochs}"
@@ -40,9 +45,11 @@ def fit(run: Run, corpus: Corpus, log: Log, keep: Callable[[], None], progress: 
             run.step(batch, settings.lr * left)
             place.so_far.seconds += time.perf_counter() - started
             progress(stage, place.step / last)
-            keep()
+            if place.batch < each:
+                keep()
         told = finish_epoch(run, corpus)
         log.add(told)
+        keep()
 
 
 def finish_epoch(run: Run, corpus: Corpus) -> dict[str, float]:

@@ -30,19 +30,19 @@ from rankone.train.trained import Trained
 
 @dataclass(frozen=True)
 class Workers:
-    """``jobs`` runs at a time, each on ``threads`` threads."""
+    """``jobs`` runs at a time, each on one thread: more do not pay for networks of this size, and
+    the last bits must not depend on how many runs there are at a time."""
 
     jobs: int
-    threads: int
+    threads: int = 1
 
     @classmethod
     def share(cls, runs: int, jobs: int | None) -> Workers:
-        """As many as there are cores, if nothing is said, and all cores shared among them."""
+        """As many as there are cores, if nothing is said."""
         cores = os.cpu_count() or 1
         if hasattr(os, "sched_getaffinity"):  # those that this process may use
             cores = len(os.sched_getaffinity(0))
-        jobs = max(1, min(runs, jobs or cores))
-        return cls(jobs, max(1, cores // jobs))
+        return cls(max(1, min(runs, jobs or cores)))
 
     def to_json(self) -> dict[str, Any]:
         """And what machine they work on."""
@@ -110,9 +110,11 @@ def _start(given: tuple[Any, ...]) -> tuple[Connection, BaseProcess]:
     resource_tracker.ensure_running()
     blocks = hasattr(signal, "pthread_sigmask")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
-    process.start()
-    if blocks:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        process.start()
+    finally:
+        if blocks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     theirs.close()
     with contextlib.suppress(ConnectionError):  # it is gone already: `_outcome` will tell
         ours.send(given)  # not as arguments: a worker that is killed early would hold us for ever
@@ -135,7 +137,11 @@ def _train(parent_end: Connection) -> None:
         outcome = train_model(
             corpus, run, out=out, resume=True, threads=threads, checkpoint_seconds=seconds
         )
-    except (RankOneError, MemoryError) as error:
+    except RankOneError as error:
+        named = str(out) in str(error.where)
+        where = error.where if named else f"{out.name}, {error.where}"
+        outcome = type(error)(error.what, where=where, remedy=error.remedy)
+    except MemoryError as error:
         outcome = error
     # By value: `send` would share the memory of tensors, which is gone when this process ends.
     parent_end.send_bytes(pickle.dumps(outcome))
