@@ -228,14 +228,15 @@ def _show(result: Figure1, asked: str) -> None:
             "epochs",
             "last",
             *(f"above {goal}" for goal in GOALS),
-            "of attention's part",
+            "share",
             "time",
         ),
     )
     token, full = (result.ceilings[name].accuracy for name in ("token", "input"))
     said = console.scheme_line(result.settings["scheme"], asked)
     console.print_lines(
-        f"Ceilings: {token:.4%} of the token alone, {full:.4%} of any model.",
+        f"Ceilings: {token:.4%} of the token alone, {full:.4%} of any model; share is how much of "
+        "the difference, which is all that attention could add, was reached.",
         *([said] if said else []),
         "Wrote",
         *(f"  {path}" for path in result.files),

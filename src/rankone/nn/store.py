@@ -272,7 +272,9 @@ def _document(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ModelError(
-            "no such file", where=str(path), remedy="name a directory that memorize wrote"
+            "no such file",
+            where=str(path),
+            remedy="name a directory that memorize, or a finished train, wrote",
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
