@@ -250,17 +250,14 @@ def test_a_run_is_not_written_over(tmp_path: Path, whole: Path) -> None:
 
 
 @pytest.mark.parametrize("resume", [True, False])
-def test_other_directories_are_left_alone(tmp_path: Path, whole: Path, resume: bool) -> None:
-    model, run, file = tmp_path / "model", tmp_path / "run", tmp_path / "file"
+def test_other_directories_are_left_alone(tmp_path: Path, resume: bool) -> None:
+    model, file = tmp_path / "model", tmp_path / "file"
     rankone.memorize(CORPUS).save(model)
-    shutil.copytree(whole, run)
-    (run / "notes.txt").write_text("mine")
     strange = tmp_path / "strange"
     (strange / "data").mkdir(parents=True)
     file.write_text("mine")
     for home, why in (
         (model, "other files"),
-        (run, "notes.txt"),
         (strange, "data"),
         (file, "made"),
     ):
@@ -269,6 +266,18 @@ def test_other_directories_are_left_alone(tmp_path: Path, whole: Path, resume: b
             train_model(CORPUS, SETTINGS, out=home, resume=resume)
         assert (sorted(home.iterdir()) if home.is_dir() else None) == before
     assert file.read_text() == "mine"
+
+
+def test_a_run_goes_on_beside_what_somebody_has_put_there(tmp_path: Path, whole: Path) -> None:
+    home = shutil.copytree(whole, tmp_path / "run")
+    (home / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"other files \(notes\.txt\)"):
+        train_model(CORPUS, SETTINGS, out=home)
+    result = train_model(
+        CORPUS, replace(SETTINGS, epochs=SETTINGS.epochs + 1), out=home, resume=True
+    )
+    assert result.epochs == SETTINGS.epochs + 1
+    assert (home / "notes.txt").read_text() == "mine"
 
 
 def test_a_log_without_a_checkpoint(tmp_path: Path, whole: Path) -> None:
