@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankone.approximation import Approximation, approximate, converge, load_approximation
     from rankone.certify import Certificate, certify_model
     from rankone.construct import Memorized, memorize, read_vectors
     from rankone.corpus import Audit, Corpus, Sentence, builtin_corpus, inspect, read_corpus
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rankone.train import Settings, Trained, train_model
 
 _HOME = {
+    "Approximation": "approximation",
     "Audit": "corpus",
     "Certificate": "certify",
     "Corpus": "corpus",
@@ -29,10 +31,13 @@ _HOME = {
     "Sentence": "corpus",
     "Settings": "train",
     "Trained": "train",
+    "approximate": "approximation",
     "builtin_corpus": "corpus",
     "certify_model": "certify",
+    "converge": "approximation",
     "inspect": "corpus",
     "load": "nn",
+    "load_approximation": "approximation",
     "memorize": "construct",
     "rank1_attention": "kernels",
     "read_corpus": "corpus",
@@ -41,6 +46,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Approximation",
     "Audit",
     "Certificate",
     "Corpus",
@@ -51,10 +57,13 @@ __all__ = [
     "Sentence",
     "Settings",
     "Trained",
+    "approximate",
     "builtin_corpus",
     "certify_model",
+    "converge",
     "inspect",
     "load",
+    "load_approximation",
     "memorize",
     "rank1_attention",
     "read_corpus",

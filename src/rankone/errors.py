@@ -50,3 +50,11 @@ class TrainingError(RankOneError):
 
 class AttentionError(RankOneError):
     """Queries, keys, values and masks that do not fit together, or what the method cannot do."""
+
+
+class FunctionError(RankOneError):
+    """A function to approximate is not what Proposition 1 is about."""
+
+
+class SizeError(RankOneError):
+    """What was asked for does not fit in memory."""

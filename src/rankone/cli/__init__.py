@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import typer
 
+from rankone.cli.approximate import approximate
 from rankone.cli.certify import certify
 from rankone.cli.explain import explain
 from rankone.cli.inspect import inspect
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (inspect, memorize, certify, explain, train, predict):
+for command in (inspect, memorize, certify, explain, train, predict, approximate):
     app.command()(command)
 app.add_typer(reproduce, name="reproduce")
 

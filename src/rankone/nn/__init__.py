@@ -1,5 +1,6 @@
 """The networks of the paper as torch modules. Tokens are rows: (batch, n, d) for its d x n."""
 
+from rankone.nn.approximator import Approximator
 from rankone.nn.attention import Rank1Attention, SelfAttention
 from rankone.nn.block import Block
 from rankone.nn.classifier import Network, TokenClassifier
@@ -9,8 +10,10 @@ from rankone.nn.masks import causal_mask, padding_mask
 from rankone.nn.model import Model, load
 from rankone.nn.multihead import MultiheadRank1Attention
 from rankone.nn.piecewise import PiecewiseLinear
+from rankone.nn.stairs import Stairs, TiltedStairs
 
 __all__ = [
+    "Approximator",
     "Block",
     "Evaluator",
     "FeedForward",
@@ -21,6 +24,8 @@ __all__ = [
     "Rank1Attention",
     "Rank1FeedForward",
     "SelfAttention",
+    "Stairs",
+    "TiltedStairs",
     "TokenClassifier",
     "causal_mask",
     "load",

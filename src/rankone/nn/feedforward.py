@@ -23,6 +23,11 @@ class FeedForward(nn.Module):
         self.weight2 = nn.Parameter(torch.randn(dim, hidden, dtype=dtype) * max(1, hidden) ** -0.5)
         self.bias2 = nn.Parameter(torch.zeros(dim, dtype=dtype))
 
+    @property
+    def hidden(self) -> int:
+        """How many hidden units there are."""
+        return len(self.bias1)
+
     def forward(self, h: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         hidden = torch.relu(nn.functional.linear(h, self.weight1, self.bias1))
         return h + nn.functional.linear(hidden, self.weight2, self.bias2)

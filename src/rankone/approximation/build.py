@@ -1,0 +1,103 @@
+"""The construction of Proposition 1, step by step: F1, attention, F2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from rankone.approximation.function import Target
+from rankone.approximation.grid import Floats, Grid, Ints
+from rankone.approximation.layout import Layout
+from rankone.approximation.mapping import Mapping, choose_mapping
+from rankone.approximation.planes import eta, find_planes, gradient, tilted_readout
+from rankone.approximation.quantiser import choose_delta, quantiser
+from rankone.approximation.readout import line, readout
+from rankone.nn import Approximator, FeedForward, Rank1Attention, Stairs
+from rankone.progress import Progress
+
+Order = Literal["constant", "linear"]
+
+CHUNK = 1 << 14  # sequences that go through the network at once
+
+
+@dataclass(frozen=True)
+class Built:
+    """The network, its feed-forward layers; ``sequences`` of cells and f at their centres."""
+
+    network: Approximator
+    f1: Stairs
+    f2: Stairs
+    mapping: Mapping
+    delta: float
+    sequences: Ints
+    values: Floats
+
+    @property
+    def edges(self) -> Floats:
+        """Where the ramps of F1 begin, in the unit cube."""
+        return np.asarray(self.f1.start[0].detach().numpy())
+
+
+def build(
+    target: Target, grid: Grid, order: Order, delta: float | None, progress: Progress
+) -> Built:
+    """Weights for f on a grid; nothing of it is verified yet."""
+    sequences = grid.all_sequences()
+    layout = Layout(grid.d, target.outputs, grid.positions)
+
+    progress("context ids", 0.0)
+    mapping = choose_mapping(grid, sequences)
+    delta = choose_delta(grid, mapping, order, delta)
+    f1 = quantiser(grid, mapping, layout, delta)
+    g = gradient(grid, mapping, sequences) if order == "linear" else None
+    tip = 0.0 if g is None else eta(grid, mapping, g)
+    attention = rank1_attention(grid, mapping, layout, tip)
+
+    direction = line(grid, layout, mapping.range(grid.n))
+    network = Approximator(
+        low=torch.from_numpy(grid.low),
+        span=torch.from_numpy(grid.span),
+        f1=f1,
+        attention=attention,
+        f2=FeedForward(layout.width, 0),  # to be built: it needs the context ids
+        outputs=target.outputs,
+        positions=grid.positions,
+    )
+    owners = grid.owners(sequences)
+    ids = np.empty(sequences.shape)
+    values = np.empty((*sequences.shape, target.outputs))
+    for i in range(0, len(sequences), CHUNK):
+        progress("values", i / len(sequences))
+        x = grid.centres(sequences[i : i + CHUNK])
+        with torch.no_grad():
+            h = network.contexts(torch.from_numpy(x))
+            ids[i : i + CHUNK] = (h @ direction).numpy()
+        values[i : i + CHUNK] = target(x)
+
+    progress("readout", 0.0)
+    line_ids, levels = ids[owners], values[owners]
+    f2: Stairs
+    if g is None:
+        f2 = readout(direction, layout, line_ids, levels)
+    else:
+        planes = find_planes(target, grid, sequences, g)
+        f2 = tilted_readout(direction, grid, mapping, layout, line_ids, levels, planes, tip)
+    network.f2 = f2
+    return Built(network, f1, f2, mapping, delta, sequences, values)
+
+
+def rank1_attention(grid: Grid, mapping: Mapping, layout: Layout, eta: float) -> Rank1Attention:
+    """Eq. 20: v1 makes the key, v2 a multiple of the coordinate that is 1, W^O a new coordinate."""
+    number = {grid.d + i: grid.cells**i / max(1, grid.tokens - 1) for i in range(grid.d)}
+    key = number if mapping.keys is None else {layout.key: 1.0}
+    key |= dict.fromkeys(range(grid.d), eta)
+    if grid.positions:
+        key[layout.place] = mapping.place
+    return Rank1Attention.assemble(
+        layout.vector(key),
+        layout.vector({layout.one: mapping.query}),
+        layout.vector({layout.context: 1.0}),
+    )

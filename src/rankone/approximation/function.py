@@ -1,0 +1,114 @@
+"""The function to approximate, and what Proposition 1 asks of it, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankone.approximation.grid import Floats
+from rankone.errors import FunctionError
+
+Function = Callable[[Floats], Any]
+
+PROBES = 64
+TOLERANCE = 1e-9  # of the size of the values: what adding up in another order may change
+
+
+@dataclass(frozen=True)
+class Target:
+    """f from (batch, n, d) to (batch, n, m); every value it gives is checked.
+
+    ``outputs`` is m, ``name`` how messages call it.
+    """
+
+    function: Function
+    name: str
+    outputs: int
+
+    def __call__(self, x: Floats) -> Floats:
+        """f(x), asked on a copy; refuses a shape or a number that cannot be used."""
+        y = evaluate(self.function, x, self.name)
+        if y.shape[-1] != self.outputs:
+            raise FunctionError(
+                f"gives {y.shape[-1]} numbers per token for some inputs, {self.outputs} for others",
+                where=self.name,
+                remedy="return (batch, n, m) with the same m for every input",
+            )
+        if not np.isfinite(y).all():
+            row = int(np.flatnonzero(~np.isfinite(y).all((1, 2)))[0])
+            raise FunctionError(
+                f"is {show(y[row])} at {show(x[row])}",
+                where=self.name,
+                remedy="choose a domain on which it is finite",
+            )
+        return y
+
+
+def evaluate(function: Function, x: Floats, name: str) -> Floats:
+    """What it returns, as an array of float64 (batch, n, m)."""
+    try:
+        result = function(x.copy())
+        y = np.asarray(result.detach() if hasattr(result, "detach") else result)
+        y = y.astype(np.float64) if y.dtype.kind in "fiub" else np.empty(0)
+    except Exception as error:
+        raise FunctionError(
+            f"fails on an input of shape {x.shape}: {type(error).__name__}: {error}",
+            where=name,
+            remedy="it must take an array (batch, n, d) and return (batch, n, m)",
+        ) from error
+    if y.ndim != 3 or y.shape[:2] != x.shape[:2] or not y.shape[2]:
+        found = f"shape {y.shape}" if y.size else "no real numbers"
+        raise FunctionError(
+            f"gives {found} for an input of shape {x.shape}",
+            where=name,
+            remedy=f"return an array ({x.shape[0]}, {x.shape[1]}, m): a row of m for each token",
+        )
+    return y
+
+
+def check_function(
+    function: Function, probes: Floats, name: str, *, positions: bool = False
+) -> Target:
+    """Refuse what is not a deterministic, equivariant function of each sequence by itself.
+
+    `probes` are inputs (batch, n, d) to try it on.
+    """
+    target = Target(function, name, evaluate(function, probes[:1], name).shape[-1])
+    y = target(probes)
+    scale = TOLERANCE * (1 + float(np.abs(y).max()))
+
+    def compare(again: Floats, what: str, remedy: str, tolerance: float = 0.0) -> None:
+        off = np.abs(again - y).max((1, 2))
+        if (off > tolerance).any():
+            row = int(off.argmax())
+            raise FunctionError(
+                f"{what}: at {show(probes[row])} it gives {show(y[row])}, then {show(again[row])}",
+                where=name,
+                remedy=remedy,
+            )
+
+    compare(target(probes), "not deterministic", "draw random numbers once, outside of it")
+    alone = np.concatenate([target(probe[None]) for probe in probes])
+    compare(alone, "mixes the sequences of a batch", "treat axis 0 as a batch", scale)
+    if positions:
+        return target
+    tokens = list(range(probes.shape[1]))
+    # A swap and a rotation generate all permutations.
+    for order in ([*tokens[1::-1], *tokens[2:]], tokens[1:] + tokens[:1]):
+        again = target(probes[:, order])[:, np.argsort(order)]
+        compare(
+            again,
+            f"not permutation equivariant: with the tokens in the order {order}, put back",
+            "take positions=True (--positions), for functions of the order too",
+            scale,
+        )
+    return target
+
+
+def show(x: Floats) -> str:
+    """An input or a value in a message."""
+    text = np.array2string(np.asarray(x), precision=6, separator=", ", threshold=24)
+    return " ".join(text.split())

@@ -1,0 +1,54 @@
+"""Which coordinate of the stream between the layers holds what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Coordinates of a token, in this order.
+
+    ======== ======= ==========================================================
+    residual d       after F1: how far the token is from the middle of its cell
+    cell     d       after F1: the number of its cell along each coordinate
+    key      1       after F1: the key, where it is not simply the token's number
+    one      1       after F1: 1, which the query asks for
+    context  1       after attention: the average
+    place    0 or 1  its position, if there are positional encodings
+    output   m       after F2: f
+    ======== ======= ==========================================================
+    """
+
+    d: int
+    outputs: int
+    positions: bool
+
+    @property
+    def key(self) -> int:
+        return 2 * self.d
+
+    @property
+    def one(self) -> int:
+        return self.key + 1
+
+    @property
+    def context(self) -> int:
+        return self.key + 2
+
+    @property
+    def place(self) -> int:
+        return self.key + 3
+
+    @property
+    def width(self) -> int:
+        return self.key + 3 + self.positions + self.outputs
+
+    def vector(self, entries: dict[int, float]) -> Tensor:
+        vector = torch.zeros(self.width, dtype=torch.float64)
+        for coordinate, entry in entries.items():
+            vector[coordinate] = entry
+        return vector

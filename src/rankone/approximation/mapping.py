@@ -1,0 +1,97 @@
+"""A contextual mapping on the grid: keys and a query for which all context ids are apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankone.approximation.grid import Floats, Grid, Ints
+from rankone.approximation.keys import distinct_sums
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """Keys x_l = key(t) + place l, t the number of token l, and one query y for all tokens make
+
+        c = sum_l x_l e^(y x_l) / sum_l e^(y x_l),   s = V k + t + 1/2 c / range
+
+    (V k only with positions): the context id of token k on the line that the readout looks along.
+    A token moves it by 1, its context by less than 1/2; so different tokens are apart, as in
+    eq. 28, and ``gap`` is the smallest distance of two ids of the same token. ``keys`` are key(t)
+    for all t, from 0 to 1, or None for t / (V - 1); ``query`` is y.
+    """
+
+    keys: Floats | None
+    query: float
+    place: float = 0.0
+    gap: float = math.inf
+
+    def range(self, n: int) -> float:
+        """The largest key."""
+        return 1.0 + self.place * (n - 1)
+
+
+def choose_mapping(grid: Grid, sequences: Ints) -> Mapping:
+    """The candidate whose context ids are furthest apart, measured over the whole grid."""
+    measured = (
+        Mapping(m.keys, m.query, m.place, measure_gap(grid, m, sequences)) for m in candidates(grid)
+    )
+    return max(measured, key=lambda mapping: mapping.gap)
+
+
+def candidates(grid: Grid) -> Iterator[Mapping]:
+    """Three ways to tell contexts apart by one number.
+
+    *Sums* (d = 1 or n = 2). F1 may send a cell to any key, so take keys with distinct sums: a query
+    y near 0 makes c the mean plus y times the variance, at most y / 4; y = 1 / (n range) leaves
+    three quarters of the smallest gap, 1 / (n range). For n = 2 there is one other token, c grows
+    with its key for all y <= 1, and the keys are the numbers of the cells.
+
+    *Powers* (d > 1). F1 acts on coordinates one by one, and sums of such keys cannot tell
+    {(0, 0), (1, 1)} from {(0, 1), (1, 0)}. The softmax can: c = mean + y variance + O(y^2), the
+    power sums of the numbers of the tokens, one below the other. The best y is of the order
+    of 1 / (n V); too small a y brings the second too close together, too large a y mixes the two.
+
+    *Digits* (positions, n > 2). With e^(y place) = B, a multiple of V, token l has a weight of
+    about B^l: c is a number written in base B whose digits are the tokens.
+    """
+    d, D, n, V = grid.d, grid.cells, grid.n, grid.tokens
+    if n <= 2:
+        yield Mapping(None, 0.5)
+    elif grid.positions:
+        for place in (4.0, 8.0):
+            for base in (2.0, 4.0, 8.0):
+                yield Mapping(None, math.log(base * V) / place, place)
+    elif d == 1:
+        keys = distinct_sums(D, n - 1)
+        widest = max(1, int(keys.max()))
+        yield Mapping(keys / widest, 1 / (n * widest))
+    else:
+        for power in range(4, 15):
+            yield Mapping(None, 2 ** (power / 4) / (n * V))
+
+
+def measure_gap(grid: Grid, mapping: Mapping, sequences: Ints) -> float:
+    """The smallest distance of two context ids on the line; infinite if there is only one."""
+    x = keys_of(grid, mapping, sequences)
+    c = (weights(mapping, x) * x).sum(1)
+    own = sequences + grid.tokens * np.arange(grid.n) if grid.positions else sequences
+    s = (own + 0.5 * c[:, None] / mapping.range(grid.n))[grid.owners(sequences)]
+    s.sort()
+    return float(np.diff(s).min(initial=math.inf))
+
+
+def keys_of(grid: Grid, mapping: Mapping, sequences: Ints) -> Floats:
+    """x_l of every token of the sequences."""
+    numbers = sequences / max(1, grid.tokens - 1)
+    of_token = numbers if mapping.keys is None else mapping.keys[sequences]
+    return np.asarray(of_token + mapping.place * np.arange(grid.n))
+
+
+def weights(mapping: Mapping, x: Floats) -> Floats:
+    """The softmax of y x_l over a sequence."""
+    exponentials = np.exp(mapping.query * (x - x.max(1, keepdims=True)))
+    return np.asarray(exponentials / exponentials.sum(1, keepdims=True))

@@ -1,0 +1,135 @@
+"""The readout of second order: a plane on each cell instead of a constant, where that can be had.
+
+A network that is constant on cells is off by the slope of f times the size of a cell: 1/D. F1 keeps
+what the quantiser takes away, the residual r_l of each token, and F2 can add a slope times the
+token's own r_k. The residuals of the others have to come through attention, which brings one
+number. Adding eta (r_l1 + ... + r_ld) to the keys moves it, inside the gap around a context id, by
+
+    eta sum_l g_l (r_l1 + ... + r_ld),     g_l = p_l (1 + y (x_l - c)),  the gradient of boltz.
+
+For n = 2 and d = 1 that is the other's residual: F2 knows everything to first order, and the error
+falls like 1/D^2. So it does for n = 1, and for every f that is linear in the sum of the others.
+In general (n - 1) d residuals would have to pass, and one number varies in one direction only: the
+part of f across it stays constant on cells, and the error 1/D, with a smaller constant. Steeper
+keys would not help: whatever the weights, the derivative of the network with respect to the other
+tokens is, wherever it exists, a multiple of that one gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from rankone.approximation.function import Target
+from rankone.approximation.grid import Floats, Grid, Ints
+from rankone.approximation.layout import Layout
+from rankone.approximation.mapping import Mapping, keys_of, weights
+from rankone.approximation.readout import to_output
+from rankone.nn import TiltedStairs
+
+STEP = 0.25  # of a cell: how far to either side f is asked for its slopes
+CHUNK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Per context id, in the order of the ids as they come: f is about
+
+        level + slope r_k + share sum_(l != k) g_l (r_l1 + ... + r_ld)
+
+    on its cell. ``slope`` is ids x m x d, ``share`` ids x m, ``own`` the g_k of the token itself.
+    """
+
+    slope: Floats
+    share: Floats
+    own: Floats
+
+
+def gradient(grid: Grid, mapping: Mapping, sequences: Ints) -> Floats:
+    """g_l for every token of the sequences."""
+    x = keys_of(grid, mapping, sequences)
+    p = weights(mapping, x)
+    c = (p * x).sum(1, keepdims=True)
+    return np.asarray(p * (1 + mapping.query * (x - c)))
+
+
+def eta(grid: Grid, mapping: Mapping, g: Floats) -> float:
+    """So that residuals move a context id by at most a quarter of the gap to its neighbour."""
+    if not np.isfinite(mapping.gap):
+        return 0.0
+    largest = 0.5 * grid.d / grid.cells * float(np.abs(g).sum(1).max())
+    return 2 * mapping.range(grid.n) * mapping.gap / 4 / largest
+
+
+def find_planes(target: Target, grid: Grid, sequences: Ints, g: Floats) -> Planes:
+    """Central differences of f: in each coordinate of the token, and in the others together."""
+    row, k = np.nonzero(grid.owners(sequences))
+    parts = []
+    for i in range(0, len(row), CHUNK):
+        chunk = slice(i, i + CHUNK)
+        parts.append(_differences(target, grid, sequences[row[chunk]], k[chunk], g[row[chunk]]))
+    slope, share = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Planes(slope, share, g[row, k])
+
+
+def _differences(
+    target: Target, grid: Grid, sequences: Ints, k: Ints, g: Floats
+) -> tuple[Floats, Floats]:
+    ids, d = np.arange(len(k)), grid.d
+    centre = grid.centres(sequences)
+    step = STEP / grid.cells
+
+    def along(move: Floats) -> Floats:
+        """The derivative of the token's own f, for moves measured in the unit cube."""
+        x = move * step * grid.span
+        return np.asarray((target(centre + x) - target(centre - x))[ids, k] / (2 * step))
+
+    slope = np.empty((len(k), target.outputs, d))
+    for i in range(d):
+        move = np.zeros_like(centre)
+        move[ids, k, i] = 1.0
+        slope[..., i] = along(move)
+    others = g.copy()
+    others[ids, k] = 0.0
+    largest = np.abs(others).max(1, initial=0.0)
+    if not largest.all():  # a sequence of one token
+        return slope, np.zeros((len(k), target.outputs))
+    together = along(np.repeat((others / largest[:, None])[..., None], d, axis=2))
+    return slope, together * (largest / (d * (others**2).sum(1)))[:, None]
+
+
+def tilted_readout(
+    direction: torch.Tensor,
+    grid: Grid,
+    mapping: Mapping,
+    layout: Layout,
+    ids: Floats,
+    values: Floats,
+    planes: Planes,
+    eta: float,
+) -> TiltedStairs:
+    """A plane around every id, as far as residuals take it, and a ramp to the next."""
+    order = np.argsort(ids)
+    ids = ids[order]
+    around = np.diff(ids).min(initial=math.inf) / 3
+    per_share = eta * 0.5 / mapping.range(grid.n)  # how far s moves
+    share, own = planes.share[order], planes.own[order]
+    slope = planes.slope[order] - (share * own[:, None])[..., None]
+    vectors = {
+        "start": (ids[:-1] + around)[None],
+        "width": (np.diff(ids) - 2 * around)[None],
+        "level": values[order][None],
+        "tilt": share / per_share if per_share else np.zeros_like(share),
+        "middle": ids,
+        "slope": slope,
+    }
+    return TiltedStairs.assemble(
+        direction=direction[None].clone(),
+        output=to_output(layout),
+        residual=torch.eye(layout.width, dtype=torch.float64)[: grid.d].clone(),
+        reach=torch.tensor(0.5 / grid.cells, dtype=torch.float64),
+        **{name: torch.from_numpy(vector) for name, vector in vectors.items()},
+    )

@@ -1,0 +1,49 @@
+"""F2: stairs along the line of context ids, a level for each (eq. 67, 68 mended)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from rankone.approximation.grid import Floats, Grid
+from rankone.approximation.layout import Layout
+from rankone.errors import PrecisionError
+from rankone.nn import Stairs
+
+
+def line(grid: Grid, layout: Layout, reach: float) -> torch.Tensor:
+    """The direction a of s = a^T h, `reach` being the largest key: see `Mapping`."""
+    own = {grid.d + i: float(grid.cells**i) for i in range(grid.d)}
+    if grid.positions:
+        own[layout.place] = float(grid.tokens)
+    return layout.vector({**own, layout.context: 0.5 / reach})
+
+
+def readout(direction: torch.Tensor, layout: Layout, ids: Floats, values: Floats) -> Stairs:
+    """A step between neighbouring ids with different values, in the middle third of their gap::
+
+    f(after)  ........______        where the paper has a tent per id (three units, two here):
+                     /              on either side the value is that of the id, also if the id
+    f(before) ______/........       is off by rounding, and beyond the last id it is bounded
+             id        next id
+    """
+    order = np.argsort(ids)
+    ids, values = ids[order], values[order]
+    change = np.flatnonzero((values[1:] != values[:-1]).any(1))
+    gap = ids[change + 1] - ids[change]
+    third = gap / 3
+    if not (third > 4 * np.spacing(ids[change + 1])).all():
+        raise PrecisionError("two contexts have one id in float64", remedy="take a smaller grid")
+    return Stairs.assemble(
+        direction=direction[None].clone(),
+        start=torch.from_numpy(ids[change] + third)[None],
+        width=torch.from_numpy(third)[None],
+        level=torch.from_numpy(values[np.append(change, len(values) - 1)])[None],
+        output=to_output(layout),
+    )
+
+
+def to_output(layout: Layout) -> torch.Tensor:
+    """O of the readout: onto the output coordinates."""
+    eye = torch.eye(layout.width, dtype=torch.float64)
+    return eye[:, layout.width - layout.outputs :].clone()

@@ -1,0 +1,121 @@
+"""What `approximate` returns: the network and its figures."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from rankone.approximation.bound import Bound
+from rankone.approximation.build import Order
+from rankone.approximation.function import Target
+from rankone.approximation.grid import Floats, Grid
+from rankone.approximation.measure import Measured
+from rankone.approximation.verify import Verified
+from rankone.nn import Approximator
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """A network for f, and how far it is off.
+
+    ``error`` is the measured d_p (eq. 1) with its 95 % ``interval``; ``bound`` what the proof
+    promises, guaranteed if the modulus of continuity of f is known; ``tried`` the grids and errors
+    on the way to ``epsilon``, if one was asked for. ``gap`` is the smallest distance of two
+    context ids of a token on the readout's line, where different tokens are 1 apart; ``delta`` the
+    width of the quantiser's ramps in the unit cube. ``target`` is f as it was checked. Call the
+    approximation like f.
+    """
+
+    target: Target
+    network: Approximator
+    grid: Grid
+    readout: Order
+    p: float
+    epsilon: float | None
+    measured: Measured
+    bound: Bound
+    verified: Verified
+    gap: float
+    delta: float
+    tried: list[tuple[int, float]]
+    seconds: dict[str, float]
+
+    def __call__(self, x: ArrayLike) -> Floats:
+        """The network on an array (..., n, d)."""
+        with torch.no_grad():
+            points = torch.from_numpy(np.asarray(x, np.float64))
+            return np.asarray(self.network(points).numpy())
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+    @property
+    def outputs(self) -> int:
+        return self.target.outputs
+
+    @property
+    def error(self) -> float:
+        return self.measured.error
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.measured.interval
+
+    @property
+    def hidden_units(self) -> dict[str, int]:
+        f1, f2 = self.network.f1.hidden, self.network.f2.hidden
+        return {"f1": f1, "f2": f2, "total": f1 + f2}
+
+    @property
+    def ok(self) -> bool:
+        """The error is within the bound, and within epsilon."""
+        within = self.error <= self.bound.total or not self.bound.guaranteed
+        return within and (self.epsilon is None or self.interval[1] <= self.epsilon)
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures, without the network."""
+        grid, measured = self.grid, self.measured
+        return {
+            "ok": self.ok,
+            "function": self.name,
+            "n": grid.n,
+            "d": grid.d,
+            "m": self.outputs,
+            "domain": {"low": grid.low.tolist(), "high": grid.high.tolist()},
+            "positions": grid.positions,
+            "grid": grid.cells,
+            "readout": self.readout,
+            "p": self.p,
+            "epsilon": self.epsilon,
+            "error": self.error,
+            "interval": list(self.interval),
+            "bound": self.bound.total,
+            "bound_guaranteed": self.bound.guaranteed,
+            "worst": asdict(measured.worst),
+            "context_ids": grid.context_ids,
+            "hidden_units": self.hidden_units,
+            "sources": {
+                name: {**asdict(source), "bound": self.bound.parts[name]}
+                for name, source in measured.sources.items()
+            },
+            "gap": self.gap if np.isfinite(self.gap) else None,
+            "delta": self.delta,
+            "grid_error": self.verified.grid_error,
+            "dense_difference": self.verified.dense_difference,
+            "points": measured.points,
+            "tried": [{"grid": cells, "error": error} for cells, error in self.tried],
+            "seconds": self.seconds,
+        }
+
+    def save(self, directory: str | os.PathLike[str]) -> list[Path]:
+        """Write the weights and this report; returns the files."""
+        from rankone.approximation.store import save_approximation
+
+        return save_approximation(directory, self.network, self.to_json())

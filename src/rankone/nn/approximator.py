@@ -1,0 +1,78 @@
+"""The network of Proposition 1: feed-forward, rank-1 attention, feed-forward."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from rankone.nn.attention import Rank1Attention, SelfAttention
+from rankone.nn.feedforward import FeedForward
+from rankone.nn.stairs import Stairs
+
+
+class Approximator(nn.Module):
+    """g(X) = P F2(F^SA(F1(E(X))))   (the network of Proposition 1).
+
+    E takes the domain to the unit cube, (x - ``low``) / ``span``, and adds coordinates that are 0;
+    with `positions` it puts 0, 1, ..., n - 1 on the last of them before the output (a positional
+    encoding). P reads the last ``outputs`` coordinates. In between are ``f1`` (eq. 3),
+    ``attention`` (eq. 2, 20) and ``f2`` (eq. 3), each with its skip connection; each can be called
+    by itself. Without positions, sums over a sequence are taken in the order of its keys, so that
+    a permuted sequence gives the permuted output to the last bit.
+    """
+
+    def __init__(
+        self,
+        *,
+        low: Tensor,
+        span: Tensor,
+        f1: Stairs | FeedForward,
+        attention: Rank1Attention | SelfAttention,
+        f2: Stairs | FeedForward,
+        outputs: int,
+        positions: bool = False,
+    ) -> None:
+        super().__init__()
+        self.low, self.span = nn.Parameter(low), nn.Parameter(span)
+        self.f1, self.attention, self.f2 = f1, attention, f2
+        self.outputs, self.positions = outputs, positions
+        layer = f1.output.shape[0] if isinstance(f1, Stairs) else f1.weight1.shape[1]
+        self.width = layer
+
+    def embed(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n w"]:
+        """E(X)."""
+        z = (x - self.low) / self.span
+        if not self.positions:
+            return pad(z, (0, self.width - z.shape[-1]))
+        n = z.shape[-2]
+        place = torch.arange(n, dtype=z.dtype).unsqueeze(-1).expand(*z.shape[:-1], 1)
+        room = self.width - z.shape[-1] - 1 - self.outputs
+        return pad(torch.cat([pad(z, (0, room)), place], -1), (0, self.outputs))
+
+    def contexts(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n w"]:
+        """F^SA(F1(E(X))): what the readout sees."""
+        h: Tensor = self.f1(self.embed(x))
+        if self.positions or not isinstance(self.attention, Rank1Attention):
+            out: Tensor = self.attention(h)
+            return out
+        order = (h @ self.attention.v1).sort(stable=True).indices.unsqueeze(-1).expand_as(h)
+        return torch.empty_like(h).scatter(-2, order, self.attention(h.gather(-2, order)))
+
+    def forward(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n m"]:
+        out: Tensor = self.f2(self.contexts(x))
+        return out[..., self.width - self.outputs :]
+
+    def expand(self) -> Approximator:
+        """The same network with every matrix multiplied out: eq. 2 and 3, nothing else."""
+        f1, attention, f2 = self.f1, self.attention, self.f2
+        return Approximator(
+            low=self.low.detach(),
+            span=self.span.detach(),
+            f1=f1.expand() if isinstance(f1, Stairs) else f1,
+            attention=attention.expand() if isinstance(attention, Rank1Attention) else attention,
+            f2=f2.expand() if isinstance(f2, Stairs) else f2,
+            outputs=self.outputs,
+            positions=self.positions,
+        )
