@@ -28,7 +28,7 @@ from rankone.approximation.grid import Floats, Grid, Ints
 from rankone.approximation.layout import Layout
 from rankone.approximation.mapping import Mapping, keys_of, weights
 from rankone.approximation.readout import to_output
-from rankone.nn import TiltedStairs
+from rankone.nn import Stairs, TiltedStairs
 
 STEP = 0.25  # of a cell: how far to either side f is asked for its slopes
 CHUNK = 1 << 14
@@ -110,7 +110,7 @@ def tilted_readout(
     values: Floats,
     planes: Planes,
     eta: float,
-) -> TiltedStairs:
+) -> Stairs:
     """A plane around every id, as far as residuals take it, and a ramp to the next."""
     order = np.argsort(ids)
     ids = ids[order]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from rankone.approximation.convergence import Convergence
 from rankone.approximation.result import Approximation
-from rankone.drawing import BLUE, GREY, ORANGE, write_plots
+from rankone.drawing import BLUE, GREY, write_plots
 
 PIXELS = 400
 
@@ -27,7 +27,7 @@ def draw_plots(
 
 
 def plot_convergence(convergence: Convergence) -> Figure:
-    """Error and bound against D on logarithmic axes, with the slope."""
+    """Error, with its 95 % interval, and bound against D on logarithmic axes."""
     rows = convergence.rows
     last = rows[-1]
     cells = np.array([row.grid.cells for row in rows])
@@ -37,6 +37,7 @@ def plot_convergence(convergence: Convergence) -> Figure:
     axes = figure.subplots()
     kind = "bound" if last.bound.guaranteed else "bound from the steepest slope seen"
     axes.loglog(cells, [row.bound.total for row in rows], "--", color=GREY, label=kind)
+    slope = convergence.slope
     axes.errorbar(
         cells,
         errors,
@@ -44,17 +45,8 @@ def plot_convergence(convergence: Convergence) -> Figure:
         fmt="o-",
         color=BLUE,
         capsize=3,
-        label="measured, with 95 % interval",
+        label="measured" if slope is None else f"measured, slope {slope:.2f}",
     )
-    slope = convergence.slope
-    if slope is not None:
-        axes.loglog(
-            cells,
-            errors[-1] * (cells / cells[-1]) ** slope,
-            ":",
-            color=ORANGE,
-            label=f"slope {slope:.2f}",
-        )
     axes.set_xticks(cells, [str(D) for D in cells])
     axes.minorticks_off()
     axes.set_xlabel("D, cells per coordinate")

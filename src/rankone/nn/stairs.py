@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -36,7 +36,7 @@ class Stairs(nn.Module):
         self.output = nn.Parameter(torch.zeros(dim, channels, **DOUBLE))
 
     @classmethod
-    def assemble(cls, **vectors: Tensor) -> Self:
+    def assemble(cls, **vectors: Tensor) -> Stairs:
         """From given vectors, under the names above."""
         layer = cls.__new__(cls)
         nn.Module.__init__(layer)
