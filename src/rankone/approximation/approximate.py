@@ -13,8 +13,9 @@ from rankone.approximation.bound import bound
 from rankone.approximation.build import Order, build
 from rankone.approximation.function import PROBES, Function, Target, check_function
 from rankone.approximation.functions import Modulus, Named, named_function
-from rankone.approximation.grid import Floats, Grid, check_size
+from rankone.approximation.grid import Floats, Grid
 from rankone.approximation.measure import Measured, measure
+from rankone.approximation.memory import check_size
 from rankone.approximation.result import Approximation
 from rankone.approximation.verify import verify
 from rankone.errors import FunctionError, SizeError

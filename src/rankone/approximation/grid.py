@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import comb
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-
-from rankone.errors import SizeError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -94,41 +89,3 @@ class Grid:
         return np.asarray(
             self.low + self.span * ((self.coordinates(tokens) + 0.5) / self.cells), np.float64
         )
-
-    def bytes(self, outputs: int, *, linear: bool = False) -> int:
-        """What building takes, roughly: sequences and values, then ids, sorted, as weights."""
-        per_id = 6 + 4 * outputs + (2 + 2 * outputs * (1 + self.d) if linear else 0)
-        return 8 * (self.context_ids * per_id + self.sequences * self.n * (3 + 2 * outputs))
-
-
-def check_size(grid: Grid, outputs: int, *, linear: bool, memory: float | None) -> None:
-    """Refuse what does not fit, before anything is built."""
-    limit = usual_memory() if memory is None else memory
-    if grid.bytes(outputs, linear=linear) <= limit:
-        return
-
-    def fits(cells: int) -> bool:
-        return replace(grid, cells=cells).bytes(outputs, linear=linear) <= limit
-
-    best, beyond = 0, grid.cells
-    while beyond - best > 1:
-        middle = (best + beyond) // 2
-        best, beyond = (middle, beyond) if fits(middle) else (best, middle)
-    need = grid.bytes(outputs, linear=linear) / 1e9
-    remedy = f"the largest grid that fits is {best}" if best else "take a smaller n or d"
-    raise SizeError(
-        f"grid {grid.cells} with n = {grid.n} and d = {grid.d} has {grid.context_ids:,} context "
-        f"ids; they would take about {need:,.1f} GB, and {limit / 1e9:,.1f} GB may be used",
-        remedy=remedy,
-    )
-
-
-def usual_memory() -> float:
-    """Half of what this machine, or the container, has."""
-    try:
-        total = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        total = 8e9
-    with contextlib.suppress(OSError, ValueError):
-        total = min(total, float(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return total / 2

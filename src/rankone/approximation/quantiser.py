@@ -14,7 +14,7 @@ from rankone.errors import PrecisionError
 from rankone.nn import Stairs
 
 STEEPEST = 44  # a ramp is 2^-44 wide at least: some floats of [0, 1] have to fit on it
-RESERVE = {"constant": 4, "linear": 8}  # bits by which rounding has to stay below the gap
+RESERVE = {"constant": 4, "linear": 6}  # bits by which rounding has to stay below the gap
 
 
 def choose_delta(grid: Grid, mapping: Mapping, readout: str, delta: float | None) -> float:

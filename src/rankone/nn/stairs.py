@@ -82,9 +82,9 @@ class Stairs(nn.Module):
         bias = -self.start / self.width
         rise = self.level.diff(dim=1)
         return self._feedforward(
-            torch.stack([row, row], 2).flatten(0, 2),
-            _balanced(torch.stack([bias, bias - 1.0], 2)).flatten(),
-            _balanced(torch.stack([rise, -rise], 2)).flatten(0, 2),
+            in_turn(row, row),
+            in_turn(bias, bias - 1.0),
+            in_turn(rise, -rise),
             self.level[:, 0].sum(0),
         )
 
@@ -98,17 +98,19 @@ class Stairs(nn.Module):
         return full
 
 
-def _balanced(pairs: Tensor) -> Tensor:
-    """Pairs on axis 2, in the order of Thue and Morse: + - - + - + + - ...
+def in_turn(first: Tensor, second: Tensor) -> Tensor:
+    """What the two units of every step have, pair by pair, in the order of Thue and Morse.
 
-    Every second, fourth, eighth of that sequence is as balanced as the whole, so the partial sums
-    stay small whether a matrix product adds up in one go or in 2, 4, 8 lanes.
+    That is 1 2 2 1 2 1 1 2 ...: every second, fourth, eighth of it is as balanced as the whole, so
+    that partial sums stay small whether a product adds up in one go or in 2, 4, 8 lanes. The first
+    two axes number the steps.
     """
-    j = torch.arange(pairs.shape[1])
+    pairs = torch.stack([first, second], 2).flatten(0, 1)
+    j = torch.arange(len(pairs))
     for shift in (32, 16, 8, 4, 2, 1):  # how many bits of j are 1, modulo 2, in its last bit
         j = j ^ (j >> shift)
-    odd = (j & 1).bool().reshape(1, -1, *[1] * (pairs.ndim - 2))
-    return torch.where(odd, pairs.flip(2), pairs)
+    odd = (j & 1).bool().reshape(-1, *[1] * (pairs.ndim - 1))
+    return torch.where(odd, pairs.flip(1), pairs).flatten(0, 1)
 
 
 class TiltedStairs(Stairs):
@@ -132,8 +134,8 @@ class TiltedStairs(Stairs):
 
     @property
     def hidden(self) -> int:
-        residuals = len(self.residual)
-        return (3 + residuals) * self.start.numel() + 1 + residuals
+        pairs = 1 + len(self.residual)
+        return 2 * pairs * self.start.numel() + pairs
 
     def _climb(self, flight: int, s: Tensor, tokens: Tensor) -> Tensor:
         r = tokens @ self.residual.T
@@ -158,29 +160,30 @@ class TiltedStairs(Stairs):
     def expand(self) -> FeedForward:
         """The same layer with its two matrices multiplied out, for |r_i| <= reach.
 
-        Per step: where its ramp begins, where it ends, relu(y), and relu(y + r_i / reach) for each
-        i. Two kinds of units more make the plane of the first level.
+        A pair of units per step for the ramp along s, and one for each r_i; before them the units
+        that make the plane of the first level.
         """
-        start, width, a = self.start[0], self.width[0].unsqueeze(-1), self.direction[0]
+        start, width = self.start[0], self.width[0].unsqueeze(-1)
         j = torch.arange(len(start))
         before, after = self._plane(j, start), self._plane(j + 1, start + self.width[0])
         grade, tilt = (after - before) / width, self.tilt
         turn = self.slope.diff(dim=0).movedim(2, 1) * self.reach  # steps x e x c
-        row, bias = a / width, -start.unsqueeze(-1) / width
-        rows = [row, row, 2 * row, *(2 * row + r / self.reach for r in self.residual)]
-        biases = [bias, bias - 1.0, *([2 * bias - 1.0] * (1 + len(self.residual)))]
-        ramp = [width * (grade - tilt[:-1]), width * (tilt[1:] - grade), -turn.sum(1)]
-        rises = [*ramp, *turn.unbind(1)]
-        left = torch.minimum(self.middle[0], self.start[0, :1].min() if len(j) else self.middle[0])
-        left = left - 1.0 - left.abs()  # so far off that no context id is left of it
-        first = torch.stack([a, *(r / self.reach for r in self.residual)])
-        ground = self.level[0, 0] + tilt[0] * (left - self.middle[0])
+        row = (self.direction[0] / width).unsqueeze(1)
+        bias = -start.unsqueeze(-1) / width
+        turned = 2 * row + self.residual / self.reach
+        halved = (2 * bias - 1.0).expand(-1, len(self.residual))
+        again = (2 * row).expand_as(turned)
+        biases = torch.cat([bias, halved], 1), torch.cat([bias - 1.0, halved], 1)
+        begin, end = width * (grade - tilt[:-1]), width * (tilt[1:] - grade)
+        rises = (torch.cat([e.unsqueeze(1), t], 1) for e, t in ((begin, turn), (end, -turn)))
+        ends = torch.cat([self.middle[:1], start[:1]])
+        left = ends.min() - 1.0 - ends.abs().max()  # so far off that no context id is left of it
         slope = self.slope[0].T * self.reach
+        first = torch.cat([self.direction, self.residual / self.reach])
+        bias_first = torch.cat([-left.reshape(1), slope.new_ones(len(slope))])
         return self._feedforward(
-            torch.cat([torch.stack(rows, 1).flatten(0, 1), first]),
-            torch.cat(
-                [torch.cat(biases, 1).flatten(), -left.reshape(1), slope.new_ones(len(slope))]
-            ),
-            torch.cat([torch.stack(rises, 1).flatten(0, 1), tilt[:1], slope]),
-            ground - slope.sum(0),
+            torch.cat([first, in_turn(torch.cat([row, turned], 1), torch.cat([row, again], 1))]),
+            torch.cat([bias_first, in_turn(*biases)]),
+            torch.cat([tilt[:1], slope, in_turn(*rises)]),
+            self.level[0, 0] + tilt[0] * (left - self.middle[0]) - slope.sum(0),
         )

@@ -1,0 +1,61 @@
+"""What a grid would take, told before anything is built."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from rankone.approximation.grid import Grid
+from rankone.approximation.layout import Layout
+from rankone.approximation.verify import DENSE_UNITS
+from rankone.errors import SizeError
+
+
+def needed(grid: Grid, outputs: int, *, linear: bool = False) -> int:
+    """Bytes: sequences and values; ids, sorted, as weights; the matrices of the dense check."""
+    per_id = 6 + 4 * outputs + (2 + 2 * outputs * (1 + grid.d) if linear else 0)
+    width = Layout(grid.d, outputs, grid.positions).width
+    dense = 4 * width * min(2 * grid.context_ids, DENSE_UNITS)
+    return 8 * (grid.context_ids * per_id + grid.sequences * grid.n * (3 + 2 * outputs) + dense)
+
+
+def check_size(grid: Grid, outputs: int, *, linear: bool, memory: float | None) -> None:
+    """Refuse what does not fit, before anything is built."""
+    limit = usual_memory() if memory is None else memory
+
+    def fits(cells: int) -> bool:
+        return needed(replace(grid, cells=cells), outputs, linear=linear) <= limit
+
+    if fits(grid.cells):
+        return
+    best, beyond = 0, grid.cells
+    while beyond - best > 1:
+        middle = (best + beyond) // 2
+        best, beyond = (middle, beyond) if fits(middle) else (best, middle)
+    size = needed(grid, outputs, linear=linear)
+    raise SizeError(
+        f"grid {grid.cells:,} with n = {grid.n} and d = {grid.d} has {large(grid.context_ids)} "
+        f"context ids; they would take about {large(size // 10**6)} MB, and {limit / 1e6:,.0f} MB "
+        "may be used",
+        remedy=f"the largest grid that fits is {best:,}" if best else "take a smaller n or d",
+    )
+
+
+def large(number: int) -> str:
+    """With all its digits, or as a power of ten."""
+    bits = number.bit_length()
+    return f"{number:,}" if bits <= 50 else f"10^{int(bits * math.log10(2))}"
+
+
+def usual_memory() -> float:
+    """Half of what this machine, or the container, has."""
+    try:
+        total = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        total = 8e9
+    with contextlib.suppress(OSError, ValueError):
+        total = min(total, float(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return total / 2
