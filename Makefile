@@ -12,6 +12,7 @@ demo: $(READY)
 	$(BIN)/rankone certify runs/demo builtin
 	$(BIN)/rankone explain toy --out runs/explain
 	$(BIN)/rankone train builtin --epochs 12 --out runs/trained --resume
+	$(BIN)/rankone approximate nearest --grid 16 --out runs/nearest
 
 test: $(READY) lint types
 	$(BIN)/pytest -q -m "not slow"
@@ -33,6 +34,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/certify.py
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/approximation.py
 
 # Installed once; again only when what is installed changes.
 $(READY): pyproject.toml constraints.txt

@@ -22,7 +22,7 @@ from rankone.errors import FunctionError, SizeError
 from rankone.progress import Progress
 
 SAMPLES = 1 << 16
-FIRST = 4  # the grid that an error is first measured on
+FIRST = 2  # the grid that an error is first measured on
 SLACK = 1.03  # how much finer a grid is taken than the last error says
 
 
@@ -120,7 +120,7 @@ def _on_grid(
     progress(f"{grid.context_ids:,} context ids", 0.0)
     built = build(target, grid, readout, settings["delta"], progress)
     times.append(time.perf_counter())
-    verified = verify(built, grid, settings["seed"], progress)
+    verified = verify(target, built, grid, settings["seed"], progress)
     times.append(time.perf_counter())
     measured = measure(
         target,
@@ -147,6 +147,7 @@ def _on_grid(
         gap=built.mapping.gap,
         delta=built.delta,
         tried=tried,
+        seed=settings["seed"],
         seconds={"check": checked, **spent, "total": checked + sum(spent.values())},
     )
 

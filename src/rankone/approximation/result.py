@@ -44,6 +44,7 @@ class Approximation:
     gap: float
     delta: float
     tried: list[tuple[int, float]]
+    seed: int
     seconds: dict[str, float]
 
     def __call__(self, x: ArrayLike) -> Floats:
@@ -75,8 +76,8 @@ class Approximation:
 
     @property
     def ok(self) -> bool:
-        """The error is within the bound, and within epsilon."""
-        within = self.error <= self.bound.total or not self.bound.guaranteed
+        """The error is within the bound, if that is guaranteed, and within epsilon."""
+        within = self.interval[0] <= self.bound.total or not self.bound.guaranteed
         return within and (self.epsilon is None or self.interval[1] <= self.epsilon)
 
     def to_json(self) -> dict[str, Any]:
@@ -110,6 +111,7 @@ class Approximation:
             "grid_error": self.verified.grid_error,
             "dense_difference": self.verified.dense_difference,
             "points": measured.points,
+            "seed": self.seed,
             "tried": [{"grid": cells, "error": error} for cells, error in self.tried],
             "seconds": self.seconds,
         }
