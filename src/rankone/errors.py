@@ -56,5 +56,9 @@ class FunctionError(RankOneError):
     """A function to approximate is not what Proposition 1 is about."""
 
 
+class SettingError(RankOneError):
+    """A number or a word that was given cannot be used, or two do not go together."""
+
+
 class SizeError(RankOneError):
     """What was asked for does not fit in memory."""

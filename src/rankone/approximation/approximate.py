@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from rankone.approximation.measure import Measured, measure
 from rankone.approximation.memory import check_size
 from rankone.approximation.result import Approximation
 from rankone.approximation.verify import verify
-from rankone.errors import FunctionError, SizeError
+from rankone.errors import FunctionError, SettingError, SizeError
 from rankone.progress import Progress
 
 SAMPLES = 1 << 16
@@ -60,9 +62,12 @@ def approximate(
     >>> result.grid.context_ids, round(result.error, 3)
     (64, 0.036)
     """
+    check_settings(n=n, d=d, grid=grid, epsilon=epsilon, p=p, readout=readout, samples=samples)
+    check_settings(lipschitz=lipschitz, delta=delta, memory=memory, seed=seed)
+    if (grid is None) == (epsilon is None):
+        raise SettingError("either a grid or an epsilon is needed", remedy="give one of the two")
     low, high = read_domain(domain, d)
     named = resolve(f, n, low, high, seed, lipschitz)
-    _check_numbers(n=n, grid=grid, epsilon=epsilon, p=p, samples=samples)
     settings: dict[str, Any] = {"readout": readout, "p": p, "delta": delta, "samples": samples}
     settings |= {"memory": memory, "seed": seed, "progress": progress, "epsilon": epsilon}
     coarse = Grid(1, n, low, high, positions)
@@ -156,17 +161,20 @@ def resolve(
     f: Function | str, n: int, low: Floats, high: Floats, seed: int, lipschitz: float | None
 ) -> Named:
     """A built-in function by its name, or the user's own."""
+    given = None if lipschitz is None else Modulus(float(lipschitz))
     if isinstance(f, str):
-        return named_function(f, n=n, low=low, high=high, seed=seed)
+        named = named_function(f, n=n, low=low, high=high, seed=seed)
+        return replace(named, modulus=given or named.modulus)
+    if not callable(f):
+        raise FunctionError(f"{f!r} cannot be called", remedy="give a function, or a name")
     name = getattr(f, "__name__", type(f).__name__)
-    constant = math.nan if lipschitz is None else float(lipschitz)
-    return Named("f" if name == "<lambda>" else name, f, Modulus(constant))
+    return Named("f" if name == "<lambda>" else name, f, given)
 
 
 def modulus_of(named: Named, measured: Measured) -> tuple[Modulus, bool]:
     """The known modulus, or the steepest slope seen; a constant that was given is checked."""
     given = named.modulus
-    if math.isnan(given.constant):
+    if given is None:
         return Modulus(measured.steepest), False
     if given.exponent == 1.0 and measured.steepest > given.constant * (1 + 1e-9):
         raise FunctionError(
@@ -191,42 +199,47 @@ def probes(grid: Grid, seed: int) -> Floats:
 
 def read_domain(domain: ArrayLike, d: int) -> tuple[Floats, Floats]:
     """Low and high of each coordinate."""
-    if d < 1:
-        raise FunctionError(f"d = {d} is no dimension", remedy="take 1 or more")
     try:
         low, high = (np.broadcast_to(np.asarray(end, np.float64), (d,)).copy() for end in domain)  # type: ignore[union-attr]
     except (TypeError, ValueError):
-        raise FunctionError(
-            f"{domain!r} is no domain",
-            remedy=f"give (low, high), each a number or {d} numbers",
+        raise SettingError(
+            f"{domain!r} is no domain", remedy=f"give (low, high), each a number or {d} numbers"
         ) from None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise FunctionError(
-            f"the domain from {low.tolist()} to {high.tolist()} is empty or not finite",
-            remedy="give (low, high) with low < high",
-        )
+    with np.errstate(over="ignore"):
+        if not (np.isfinite(high - low).all() and (low < high).all()):
+            raise SettingError(
+                f"the domain from {low.tolist()} to {high.tolist()} is empty or not finite",
+                remedy="give (low, high) with low < high",
+            )
     return low, high
 
 
 def _with_cells(grid: Grid, cells: int) -> Grid:
-    return Grid(cells, grid.n, grid.low, grid.high, grid.positions)
+    return replace(grid, cells=cells)
 
 
-def _check_numbers(
-    *, n: int, grid: int | None, epsilon: float | None, p: float, samples: int
-) -> None:
-    wrong = None
-    if n < 1:
-        wrong = f"n = {n}", "take 1 token or more"
-    elif (grid is None) == (epsilon is None):
-        wrong = "either a grid or an epsilon is needed", "give one of the two"
-    elif grid is not None and grid < 1:
-        wrong = f"grid = {grid}", "take 1 cell or more"
-    elif epsilon is not None and not 0 < epsilon < math.inf:
-        wrong = f"epsilon = {epsilon}", "take a positive number"
-    elif not 1 <= p < math.inf:
-        wrong = f"p = {p}", "take a number from 1 up"
-    elif samples < 256:
-        wrong = f"samples = {samples}", "take 256 or more"
-    if wrong:
-        raise FunctionError(wrong[0], remedy=wrong[1])
+WHOLE, NUMBER = (int, np.integer), (int, float, np.integer, np.floating)
+RULES: dict[str, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
+    "n": (WHOLE, lambda n: n >= 1, "a whole number from 1"),
+    "d": (WHOLE, lambda d: d >= 1, "a whole number from 1"),
+    "grid": (WHOLE, lambda cells: cells >= 1, "a whole number from 1"),
+    "epsilon": (NUMBER, lambda e: 0 < e < math.inf, "a positive number"),
+    "p": (NUMBER, lambda p: 1 <= p < math.inf, "a number from 1"),
+    "readout": ((str,), lambda kind: kind in ("constant", "linear"), "constant or linear"),
+    "samples": (WHOLE, lambda samples: samples >= 256, "a whole number from 256"),
+    "lipschitz": (NUMBER, lambda L: 0 <= L < math.inf, "a number from 0"),
+    "delta": (NUMBER, lambda delta: 0 < delta < math.inf, "a positive number"),
+    "memory": (NUMBER, lambda memory: memory >= 0, "a number of bytes"),
+    "seed": (WHOLE, lambda seed: seed >= 0, "a whole number from 0"),
+}
+OPTIONAL = {"grid", "epsilon", "lipschitz", "delta", "memory"}
+
+
+def check_settings(**settings: Any) -> None:
+    """Refuse a setting of the wrong type or out of range."""
+    for name, value in settings.items():
+        types, sound, wanted = RULES[name]
+        if value is None and name in OPTIONAL:
+            continue
+        if not isinstance(value, types) or isinstance(value, bool) or not sound(value):
+            raise SettingError(f"{name} = {value!r}", remedy=f"take {wanted}")

@@ -55,9 +55,10 @@ def evaluate(function: Function, x: Floats, name: str) -> Floats:
             result = function(x.copy())
         y = np.asarray(result.detach() if hasattr(result, "detach") else result)
         y = y.astype(np.float64) if y.dtype.kind in "fiub" else np.empty(0)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        told = " ".join(str(error).split())[:200]
         raise FunctionError(
-            f"fails on an input of shape {x.shape}: {type(error).__name__}: {error}",
+            f"fails on an input of shape {x.shape}: {type(error).__name__}: {told}",
             where=name,
             remedy="it must take an array (batch, n, d) and return (batch, n, m)",
         ) from error

@@ -51,12 +51,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Named:
-    """A function ready to be called, and how fast it can change."""
+    """A function ready to be called, and how fast it can change, if that is known."""
 
     name: str
     function: Callable[[Floats], Floats]
-    modulus: Modulus
-    positions: bool = False
+    modulus: Modulus | None
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def named_function(
         )
     setting = Setting(n, low, high, seed)
     modulus = Modulus(recipe.constant(setting), recipe.exponent)
-    return Named(name, recipe.make(setting), modulus, recipe.positions)
+    return Named(name, recipe.make(setting), modulus)
 
 
 def simple(function: Callable[[Floats], Floats]) -> Callable[[Setting], Callable[[Floats], Floats]]:
@@ -127,6 +126,11 @@ def nearest(x: Floats) -> Floats:
 def to_all(x: Floats, like: Floats) -> Floats:
     """One row for the sequence, given to each of its tokens."""
     return np.broadcast_to(x, like.shape[:-1] + x.shape[-1:])
+
+
+def log_mean_exp(x: Floats) -> Floats:
+    largest = x.max(-2, keepdims=True)
+    return np.asarray(largest + np.log(np.exp(x - largest).mean(-2, keepdims=True)))
 
 
 def attraction(x: Floats) -> Floats:
@@ -243,7 +247,7 @@ FUNCTIONS: dict[str, Recipe] = {
     ),
     "log-mean-exp": Recipe(
         "log mean_l e^(x_l), each coordinate, to all",
-        simple(lambda x: to_all(np.log(np.exp(x).mean(-2, keepdims=True)), x)),
+        simple(lambda x: to_all(log_mean_exp(x), x)),
         root,
     ),
     "root-distance": Recipe(

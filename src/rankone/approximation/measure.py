@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.quasirandom import SobolEngine
 
 from rankone.approximation.build import Built
@@ -18,6 +18,7 @@ from rankone.progress import Progress
 
 REPLICATES, QUANTILE = 16, 2.131  # independent estimates; Student's 97.5 % for 15 degrees
 SOURCES = ("steps", "repeated", "ramps")
+ROUNDING = 1e-13  # of the size of f: a change that is none
 FINALISTS = 32  # points from which a worse one is searched for
 CHUNK = 1 << 14
 
@@ -76,16 +77,20 @@ class Samples:
         self.repeated = equal & (not grid.positions)  # a position makes them different
         self.x, self.token = x, token
         self.f, self.g = target(x), run(built, x)
-        self.power = (np.abs(self.f - self.g) ** p).sum((1, 2))
+        off = np.abs(self.f - self.g)
+        largest = off.max((1, 2), keepdims=True)
+        scaled = np.divide(off, largest, out=np.zeros_like(off), where=largest > 0)
+        self.deviation = largest[:, 0, 0] * (scaled**p).sum((1, 2)) ** (1 / p)  # |f - g|_p
 
-    def where(self) -> dict[str, Any]:
-        """Masks of the three sources."""
-        ramps = self.on_ramp.any((1, 2))
-        return {
-            "steps": ~ramps & ~self.repeated,
-            "repeated": ~ramps & self.repeated,
-            "ramps": ramps,
-        }
+    @property
+    def ramps(self) -> NDArray[np.int64]:
+        """How many coordinates are on a ramp."""
+        return np.asarray(self.on_ramp.sum((1, 2)))
+
+    @property
+    def off_ramps(self) -> Floats:
+        """The deviation, or -1 on a ramp."""
+        return np.where(self.ramps > 0, -1.0, self.deviation)
 
 
 def measure(
@@ -104,43 +109,49 @@ def measure(
     coordinate of which is moved onto a ramp. A point with k coordinates on ramps can come about in
     k ways and counts 1/k.
     """
-    sums = {source: np.zeros(REPLICATES) for source in SOURCES}
-    volumes = dict.fromkeys(SOURCES, 0.0)
     per = max(16, samples // REPLICATES)
     ramp_volume = grid.n * grid.d * (grid.cells - 1) * built.delta
+    parts: list[tuple[Floats, Floats, NDArray[np.int64]]] = []  # deviation, weight, which sum
     finalists: list[Floats] = []
     steepest, steepest_at = 0.0, grid.centres(built.sequences[0])
     for replicate, x, on_ramps in draws(grid, built, per, seed):
         progress("measure", replicate / REPLICATES)
         seen = Samples(target, built, grid, x, p)
-        where = seen.where()
+        source = np.where(seen.ramps > 0, 2, seen.repeated.astype(np.int64))
         if on_ramps:
-            counts = np.maximum(1, seen.on_ramp.sum((1, 2)))
-            hit = where["ramps"] / counts / len(x) * ramp_volume
-            sums["ramps"][replicate] += (hit * seen.power).sum()
-            volumes["ramps"] += hit.sum() / REPLICATES
-            continue
-        for source in ("steps", "repeated"):
-            sums[source][replicate] += seen.power[where[source]].sum() / len(x)
-            volumes[source] += where[source].mean() / REPLICATES
-        off_ramps = np.where(where["ramps"], -1.0, seen.power)
-        finalists.append(x[np.argsort(off_ramps)[-FINALISTS:]])
-        ratio, at = _steepness(target, grid, seen)
-        if ratio > steepest:
-            steepest, steepest_at = ratio, at
-    total = np.sum(list(sums.values()), axis=0) * grid.volume
+            weight = ramp_volume / len(x) / np.maximum(1, seen.ramps) * (source == 2)
+        else:
+            weight = (source < 2) / per
+            finalists.append(x[np.argsort(seen.off_ramps)[-FINALISTS:]])
+            ratio, at = _steepness(target, grid, seen)
+            steepest, steepest_at = max((steepest, steepest_at), (ratio, at), key=lambda r: r[0])
+        parts.append((seen.deviation, weight, source * REPLICATES + replicate))
+    deviation, weight, which = (np.concatenate(part) for part in zip(*parts, strict=True))
+    size = float(deviation.max()) or 1.0  # sums are in units of its p-th power, which may overflow
+    unit = size * grid.volume ** (1 / p)
+
+    def add_up(numbers: Floats) -> Floats:
+        """Sums per source and replicate."""
+        bins = len(SOURCES) * REPLICATES
+        return np.bincount(which, numbers, bins).reshape(len(SOURCES), REPLICATES)
+
+    sums, volumes = add_up(weight * (deviation / size) ** p), add_up(weight).mean(1)
+    total = sums.sum(0)
     mean, half = total.mean(), QUANTILE * total.std(ddof=1) / np.sqrt(REPLICATES)
     sources = {
-        source: Source(
-            error=float((sums[source].mean() * grid.volume) ** (1 / p)),
-            share=float(sums[source].mean() * grid.volume / mean) if mean else 0.0,
-            volume=float(volumes[source]),
+        name: Source(
+            error=float(unit * sums[i].mean() ** (1 / p)),
+            share=float(sums[i].mean() / mean) if mean else 0.0,
+            volume=float(volumes[i]),
         )
-        for source in SOURCES
+        for i, name in enumerate(SOURCES)
     }
+    low, error, high = (
+        float(unit * max(0.0, y) ** (1 / p)) for y in (mean - half, mean, mean + half)
+    )
     return Measured(
-        error=float(mean ** (1 / p)),
-        interval=(float(max(0.0, mean - half) ** (1 / p)), float((mean + half) ** (1 / p))),
+        error=error,
+        interval=(low, high),
         sources=sources,
         worst=find_worst(target, built, grid, np.concatenate(finalists), p),
         steepest=steepest,
@@ -160,20 +171,22 @@ def draws(grid: Grid, built: Built, per: int, seed: int) -> Iterator[tuple[int, 
             z = engine.draw(min(CHUNK, per - i), dtype=torch.float64).numpy()
             z = z + rng.random(z.shape) * 2.0**-30  # Sobol points have 30 bits
             z = z.reshape(-1, n, d)
+            moved = z[: max(16, per // 16)].copy() if i == 0 else moved
             yield replicate, grid.low + grid.span * z, False
         if grid.cells > 1:
-            z = z[: max(16, per // 16)]
-            rows = np.arange(len(z))
-            which = rng.integers(n * d, size=len(z))
-            ramp = rng.choice(built.edges, len(z)) + built.delta * rng.random(len(z))
-            z[rows, which // d, which % d] = ramp
-            yield replicate, grid.low + grid.span * z, True
+            rows = np.arange(len(moved))
+            which = rng.integers(n * d, size=len(moved))
+            ramp = rng.choice(built.edges, len(moved)) + built.delta * rng.random(len(moved))
+            moved[rows, which // d, which % d] = ramp
+            yield replicate, grid.low + grid.span * moved, True
 
 
 def _steepness(target: Target, grid: Grid, seen: Samples) -> tuple[float, Floats]:
     centre = grid.centres(seen.token)
     moved = np.linalg.norm((seen.x - centre).reshape(len(centre), -1), axis=1)
-    change = np.linalg.norm((seen.f - target(centre)).reshape(len(centre), -1), axis=1)
+    middle = target(centre)
+    change = np.linalg.norm((seen.f - middle).reshape(len(centre), -1), axis=1)
+    change = np.maximum(0.0, change - ROUNDING * np.abs(middle).max((1, 2)))
     ratio = np.divide(change, moved, out=np.zeros_like(change), where=moved > 0)
     row = int(ratio.argmax())
     return float(ratio[row]), seen.x[row]
@@ -182,8 +195,8 @@ def _steepness(target: Target, grid: Grid, seen: Samples) -> tuple[float, Floats
 def find_worst(target: Target, built: Built, grid: Grid, x: Floats, p: float) -> Worst:
     """From the worst points seen, coordinate by coordinate to an edge of the cell or its middle."""
     best = Samples(target, built, grid, x, p)
-    keep = np.argsort(best.power)[-FINALISTS:]
-    x, power, token = x[keep], best.power[keep], best.token[keep]
+    keep = np.argsort(best.off_ramps)[-FINALISTS:]
+    x, deviation, token = x[keep], best.off_ramps[keep], best.token[keep]
     lower = np.append(0.0, built.edges + built.delta)
     upper = np.append(built.edges, 1.0)
     cells = grid.coordinates(token)
@@ -195,13 +208,13 @@ def find_worst(target: Target, built: Built, grid: Grid, x: Floats, p: float) ->
                 tried = x.copy()
                 tried[:, k, i] = grid.low[i] + grid.span[i] * z
                 found = Samples(target, built, grid, tried, p)
-                better = (found.power > power) & ~found.on_ramp.any((1, 2))
-                x[better], power[better] = tried[better], found.power[better]
-    row = int(power.argmax())
+                better = found.off_ramps > deviation
+                x[better], deviation[better] = tried[better], found.off_ramps[better]
+    row = int(deviation.argmax())
     at = Samples(target, built, grid, x[row : row + 1], p)
     return Worst(
         point=x[row].tolist(),
         f=at.f[0].tolist(),
         network=at.g[0].tolist(),
-        deviation=float(at.power[0] ** (1 / p)),
+        deviation=float(at.deviation[0]),
     )

@@ -130,6 +130,6 @@ def tilted_readout(
         direction=direction[None].clone(),
         output=to_output(layout),
         residual=torch.eye(layout.width, dtype=torch.float64)[: grid.d].clone(),
-        reach=torch.tensor(0.5 / grid.cells, dtype=torch.float64),
+        reach=torch.tensor(0.5 / grid.cells * (1 + 1e-9), dtype=torch.float64),
         **{name: torch.from_numpy(vector) for name, vector in vectors.items()},
     )

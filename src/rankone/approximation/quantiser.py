@@ -21,8 +21,8 @@ def choose_delta(grid: Grid, mapping: Mapping, readout: str, delta: float | None
     """The width of a ramp in the unit cube: a power of two, as narrow as float64 can carry.
 
     Rounding in a dense sum of steps of slope 1/delta puts a cell number off by about 2^-53 / delta,
-    the number of a token by D^(d-1) times that, and the context ids are apart by the gap. Being a
-    power of two, with steps at multiples of it, makes the sums exact where nothing else goes wrong.
+    the number of a token by D^(d-1) times that, and the context ids are apart by the gap. A power
+    of two, and steps with few bits, make the sums exact where nothing else goes wrong.
     """
     finest = math.inf if grid.cells == 1 else mapping.gap / grid.cells ** (grid.d - 1)
     steepest = 2.0**STEEPEST
@@ -48,12 +48,12 @@ def quantiser(grid: Grid, mapping: Mapping, layout: Layout, delta: float) -> Sta
     """Coordinate i of a token goes to the number of its cell, its key, and what is left of it.
 
     Eq. 57 has steps at t/D, t = 0..D-1. On the compact domain the first is not needed; the other
-    ramps lie on [t/D, t/D + delta) as there (t/D rounded to a multiple of delta). Eq. 57 sends a
+    ramps lie on [t/D, t/D + delta) as there (t/D rounded to 44 bits). Eq. 57 sends a
     cell to its upper corner; here its number t is kept, and f is asked in the middle, which is
     twice as near.
     """
     d, D = grid.d, grid.cells
-    start = np.round(np.arange(1, D) / D / delta) * delta
+    start = np.round(np.arange(1, D) / D * 2.0**STEEPEST) / 2.0**STEEPEST
     level = np.zeros((d, D, 2 * d + 2))
     for i in range(d):
         level[i, :, i] = -(np.arange(D) + 0.5) / D

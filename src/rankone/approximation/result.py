@@ -76,8 +76,12 @@ class Approximation:
 
     @property
     def ok(self) -> bool:
-        """The error is within the bound, if that is guaranteed, and within epsilon."""
-        within = self.interval[0] <= self.bound.total or not self.bound.guaranteed
+        """The error is within the bound, if that is guaranteed, and within epsilon.
+
+        A bound may be attained, and the error is an estimate: it may be off by twice its interval.
+        """
+        low, high = self.interval
+        within = low - (high - low) <= self.bound.total or not self.bound.guaranteed
         return within and (self.epsilon is None or self.interval[1] <= self.epsilon)
 
     def to_json(self) -> dict[str, Any]:

@@ -13,14 +13,12 @@ from safetensors.torch import load_file
 from safetensors.torch import save as serialize
 from torch import Tensor
 
+from rankone.approximation.layout import Layout
 from rankone.errors import ModelError
 from rankone.nn import Approximator, Rank1Attention, Stairs, TiltedStairs
 from rankone.nn.store import make_directory, write_file
 
 WEIGHTS, REPORT = "network.safetensors", "approximation.json"
-ATTENTION = {"v1", "v2", "output"}
-STAIRS = {"direction", "start", "width", "level", "output"}
-TILTED = STAIRS | {"tilt", "middle", "slope", "residual", "reach"}
 
 
 def save_approximation(
@@ -30,14 +28,11 @@ def save_approximation(
     home = make_directory(directory)
     tensors = {name: p.detach().contiguous() for name, p in network.named_parameters()}
     text = json.dumps(report, indent=2) + "\n"
-    return [
-        write_file(home / WEIGHTS, serialize(tensors)),
-        write_file(home / REPORT, text),
-    ]
+    return [write_file(home / WEIGHTS, serialize(tensors)), write_file(home / REPORT, text)]
 
 
 def load_approximation(directory: str | os.PathLike[str]) -> Approximator:
-    """The network of a directory that `Approximation.save` wrote."""
+    """The network of a directory that `Approximation.save` wrote; refuses what does not fit."""
     home = Path(directory)
     report = _report(home / REPORT)
     try:
@@ -46,53 +41,56 @@ def load_approximation(directory: str | os.PathLike[str]) -> Approximator:
         raise ModelError(
             f"cannot be read ({error})", where=str(home / WEIGHTS), remedy="write it again"
         ) from None
-    parts: dict[str, dict[str, Tensor]] = {"": {}, "f1": {}, "attention": {}, "f2": {}}
-    for name, tensor in tensors.items():
-        part, _, vector = name.rpartition(".")
-        if part not in parts or tensor.dtype != torch.float64 or not tensor.isfinite().all():
-            raise _unfit(home)
-        parts[part][vector] = tensor
-    f2 = TiltedStairs if set(parts["f2"]) == TILTED else Stairs
-    wanted = {"": {"low", "span"}, "f1": STAIRS, "attention": ATTENTION}
-    if any(set(parts[part]) != names for part, names in wanted.items()):
-        raise _unfit(home)
-    try:
-        network = Approximator(
-            low=parts[""]["low"],
-            span=parts[""]["span"],
-            f1=Stairs.assemble(**parts["f1"]),
-            attention=Rank1Attention.assemble(**parts["attention"]),
-            f2=f2.assemble(**parts["f2"]),
-            outputs=report["m"],
-            positions=report["positions"],
-        )
-        with torch.no_grad():
-            out = network(network.low.expand(1, report["n"], -1))
-        if out.shape != (1, report["n"], report["m"]):
-            raise _unfit(home)
-    except (AttributeError, IndexError, RuntimeError, TypeError):
-        raise _unfit(home) from None
+    start = tensors.get("f2.start")
+    steps = 0 if start is None or start.ndim != 2 else start.shape[1]
+    network = empty_network(report, steps)
+    wanted = {name: (tuple(p.shape), p.dtype) for name, p in network.named_parameters()}
+    found = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
+    for name in sorted({*wanted, *found}):
+        if wanted.get(name) != found.get(name) or not tensors[name].isfinite().all():
+            raise ModelError(
+                f"{name} is not what {REPORT} says",
+                where=str(home / WEIGHTS),
+                remedy="take both files from one run",
+            )
+    network.load_state_dict(tensors, assign=True)
     return network
+
+
+def empty_network(report: dict[str, Any], steps: int) -> Approximator:
+    """The network of a report without its numbers; `steps` is how many F2 has."""
+    d, m, positions = report["d"], report["m"], report["positions"]
+    width = Layout(d, m, positions).width
+
+    def empty(*shape: int) -> Tensor:
+        return torch.empty(*shape, dtype=torch.float64)
+
+    with torch.device("meta"):
+        linear = report["readout"] == "linear"
+        return Approximator(
+            low=empty(d),
+            span=empty(d),
+            f1=Stairs(width, d, report["grid"] - 1, 2 * d + 2),
+            attention=Rank1Attention(width, dtype=torch.float64),
+            f2=TiltedStairs(width, steps, m, d) if linear else Stairs(width, 1, steps, m),
+            outputs=m,
+            positions=positions,
+        )
 
 
 def _report(path: Path) -> dict[str, Any]:
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
-        sound = type(report["n"]) is type(report["m"]) is int and type(report["positions"]) is bool
+        numbers = [report[name] for name in ("n", "d", "m", "grid")]
+        sound = all(type(number) is int and 0 < number < 1 << 31 for number in numbers)
+        sound &= type(report["positions"]) is bool
+        sound &= report["readout"] in ("constant", "linear")
     except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
         raise ModelError(
-            f"cannot be read ({error})",
+            f"cannot be read ({type(error).__name__}: {error})",
             where=str(path),
             remedy="name a directory that `rankone approximate --out` wrote",
         ) from None
-    if not sound or min(report["n"], report["m"]) < 1:
+    if not sound:
         raise ModelError("damaged", where=str(path), remedy="write it again")
     return dict(report)
-
-
-def _unfit(home: Path) -> ModelError:
-    return ModelError(
-        "the weights are not those of the report",
-        where=str(home / WEIGHTS),
-        remedy="take both files from one run",
-    )

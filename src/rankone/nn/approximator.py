@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -19,8 +21,9 @@ class Approximator(nn.Module):
     with `positions` it puts 0, 1, ..., n - 1 on the last of them before the output (a positional
     encoding). P reads the last ``outputs`` coordinates. In between are ``f1`` (eq. 3),
     ``attention`` (eq. 2, 20) and ``f2`` (eq. 3), each with its skip connection; each can be called
-    by itself. Without positions, sums over a sequence are taken in the order of its keys, so that
-    a permuted sequence gives the permuted output to the last bit.
+    by itself. Without positions, tokens are sorted on the way in and put back on the way out: it
+    changes nothing but the order of sums, and makes a permuted sequence give the permuted output
+    to the last bit.
     """
 
     def __init__(
@@ -53,16 +56,22 @@ class Approximator(nn.Module):
 
     def contexts(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n w"]:
         """F^SA(F1(E(X))): what the readout sees."""
-        h: Tensor = self.f1(self.embed(x))
-        if self.positions or not isinstance(self.attention, Rank1Attention):
-            out: Tensor = self.attention(h)
-            return out
-        order = (h @ self.attention.v1).sort(stable=True).indices.unsqueeze(-1).expand_as(h)
-        return torch.empty_like(h).scatter(-2, order, self.attention(h.gather(-2, order)))
+        return self._in_order(lambda x: self.attention(self.f1(self.embed(x))), x)
 
     def forward(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n m"]:
-        out: Tensor = self.f2(self.contexts(x))
+        out = self._in_order(lambda x: self.f2(self.attention(self.f1(self.embed(x)))), x)
         return out[..., self.width - self.outputs :]
+
+    def _in_order(self, layers: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """Layers on the sequence with its tokens sorted, put back afterwards."""
+        if self.positions:
+            return layers(x)
+        order = torch.arange(x.shape[-2]).expand(x.shape[:-1])
+        for i in reversed(range(x.shape[-1])):  # the first coordinate decides
+            again = x[..., i].detach().gather(-1, order).sort(stable=True).indices
+            order = order.gather(-1, again)
+        out = layers(x.gather(-2, order.unsqueeze(-1).expand_as(x)))
+        return torch.empty_like(out).scatter(-2, order.unsqueeze(-1).expand_as(out), out)
 
     def expand(self) -> Approximator:
         """The same network with every matrix multiplied out: eq. 2 and 3, nothing else."""

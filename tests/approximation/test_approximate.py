@@ -1,0 +1,257 @@
+"""`approximate` with odd sizes, domains and errors asked for; and what its result can do."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rankone import approximate, load_approximation
+from rankone.approximation import FUNCTIONS, Approximation, converge, draw_plots
+from rankone.approximation.grid import Floats
+from rankone.errors import OutputError, PrecisionError, RankOneError, SizeError
+
+
+def centred(x: Floats) -> Floats:
+    return np.asarray(x - x.mean(-2, keepdims=True))
+
+
+def small(f: Any = centred, **settings: Any) -> Approximation:
+    return approximate(f, **{"n": 2, "samples": 1024, **settings})
+
+
+@pytest.mark.parametrize("readout", ["constant", "linear"])
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize(
+    ("n", "d", "grid"),
+    [(1, 1, 1), (1, 1, 33), (1, 3, 5), (2, 1, 1), (2, 1, 7), (2, 1, 33), (2, 2, 3), (3, 1, 7)],
+)
+def test_sizes(readout: Any, positions: bool, n: int, d: int, grid: int) -> None:
+    result = small(n=n, d=d, grid=grid, readout=readout, positions=positions)
+    assert result.ok
+    assert result.error <= result.bound.total
+    tokens = grid**d
+    centres = result.grid.centres(np.random.default_rng(0).integers(tokens, size=(20, n)))
+    np.testing.assert_allclose(result(centres), centred(centres), rtol=0, atol=1e-12)
+    json.dumps(result.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize(("grid", "positions"), [(1, False), (2, False), (2, True), (3, False)])
+def test_twelve_tokens(grid: int, positions: bool) -> None:
+    result = small(n=12, grid=grid, positions=positions)
+    assert result.ok
+    # Tokens are off by span / (2 sqrt(3) D) each, independently, and 11 of 12 dimensions count.
+    assert result.error == pytest.approx(np.sqrt(11 / 12) / grid, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "domain", [(-1e6, 1e6), (1, 1 + 1e-9), (1e6, 1e6 + 1), (-1e-3, 0), (0, 1e-200)]
+)
+def test_the_error_scales_with_the_domain(domain: tuple[float, float]) -> None:
+    span = domain[1] - domain[0]
+    unit, result = small(grid=8), small(grid=8, domain=domain)
+    # n = 2, p = 2: d_p is span^(n d / p) times the span of f, that is span^2.
+    assert result.error == pytest.approx(unit.error * span**2, rel=1e-4, abs=0)
+
+
+def test_a_box_of_its_own_for_each_coordinate() -> None:
+    result = small(n=1, f=lambda x: x, d=2, domain=((0, -1), (1, 5)), grid=4)
+    sides = np.array([1, 6]) / 4
+    assert result.error == pytest.approx(np.sqrt((sides**2).sum() / 12 * 6), rel=1e-2)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 7.0])
+def test_p(p: float) -> None:
+    """x on [0, 1], n = 1, is off by u / D, u uniform on [-1/2, 1/2]."""
+    result = small(lambda x: x, n=1, grid=8, p=p, lipschitz=1.0, samples=1 << 16)
+    assert result.error == pytest.approx((1 / (p + 1)) ** (1 / p) / 16, rel=1e-3)
+    assert result.ok
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_bound_that_is_attained_is_no_failure(seed: int) -> None:
+    """For an isometry error and bound are equal: chance must not put the one above the other."""
+    assert small(lambda x: x, n=1, grid=8, lipschitz=1.0, seed=seed).ok
+    assert small("reverse", grid=8, positions=True, seed=seed).ok
+
+
+@pytest.mark.parametrize(("size", "p"), [(1e-170, 2.0), (1e160, 2.0), (1.0, 1000.0)])
+def test_powers_that_leave_the_range_of_floats(size: float, p: float) -> None:
+    result = small(lambda x: size * x, n=1, grid=8, p=p)
+    assert np.isfinite(result.error)
+    worst = size / 16
+    assert result.measured.worst.deviation == pytest.approx(worst, rel=1e-6, abs=0)
+    assert result.error == pytest.approx(worst * (1 / (p + 1)) ** (1 / p), rel=0.02, abs=0) or p > 2
+    json.dumps(result.to_json(), allow_nan=False)
+
+
+def test_epsilon_is_not_met_by_underflow() -> None:
+    result = small(lambda x: 1e-170 * x, n=1, epsilon=1e-171)
+    x = np.random.default_rng(0).random((4096, 1, 1))
+    off = (result(x) - 1e-170 * x) * 1e170
+    assert np.sqrt((off**2).mean()) <= 0.1
+
+
+@pytest.mark.parametrize("epsilon", [10.0, 0.05, 0.011])
+def test_epsilon_is_reached(epsilon: float) -> None:
+    result = small("softmax", epsilon=epsilon)
+    assert result.ok
+    assert result.interval[1] <= epsilon
+    assert all(error > epsilon or cells < result.grid.cells for cells, error in result.tried)
+
+
+def test_epsilon_out_of_reach_is_said_early_with_what_was_reached() -> None:
+    began = time.perf_counter()
+    with pytest.raises(SizeError, match="out of reach") as refused:
+        small(epsilon=1e-9, memory=1e7)
+    assert "(reached: 0." in str(refused.value)
+    assert time.perf_counter() - began < 10
+
+
+def test_epsilon_out_of_reach_is_not_chased_over_large_grids() -> None:
+    """No grid that fits can make 0.01 a billionth: the last of them need not be built to know."""
+    asked = 0
+
+    def counted(x: Floats) -> Floats:
+        nonlocal asked
+        asked += len(x)
+        return centred(x)
+
+    with pytest.raises(SizeError, match="out of reach"):
+        small(counted, epsilon=1e-9, memory=3e8)
+    assert asked < 100_000
+
+
+def test_epsilon_tries_the_largest_grid_that_fits() -> None:
+    """x^2 with planes is 0.0070 off on grid 4, 0.0017 on grid 8; what fits goes to 10 or more."""
+    settings: dict[str, Any] = {"n": 1, "readout": "linear"}
+    memory = next(
+        size for size in range(500, 10**5, 50) if _fits(10, memory=float(size), **settings)
+    )
+    result = small(np.square, epsilon=0.0019, memory=float(memory), **settings)
+    assert result.grid.cells <= 10
+
+
+def _fits(cells: int, **settings: Any) -> bool:
+    try:
+        small(np.square, grid=cells, **{**settings, "samples": 256})
+    except SizeError:
+        return False
+    return True
+
+
+def test_epsilon_where_only_a_coarse_grid_fits() -> None:
+    assert small(np.zeros_like, n=12, d=2, epsilon=0.1, memory=1e8).error == 0.0
+
+
+def test_epsilon_beyond_precision_says_what_was_reached() -> None:
+    with pytest.raises((SizeError, PrecisionError), match="out of reach") as refused:
+        small(n=12, epsilon=1e-3, memory=2e8, samples=256)
+    assert "reached" in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.int32])
+def test_integers_of_numpy(kind: type) -> None:
+    result = small(n=kind(2), d=kind(1), grid=kind(4), samples=kind(1024), seed=kind(0))
+    assert json.loads(json.dumps(result.to_json(), allow_nan=False))["grid"] == 4
+    with pytest.raises(SizeError):
+        small(n=kind(5), grid=kind(30_000))
+
+
+def test_the_same_seed_gives_the_same_figures() -> None:
+    one, two = small("random-smooth", grid=4, seed=3), small("random-smooth", grid=4, seed=3)
+    first, second = one.to_json(), two.to_json()
+    del first["seconds"], second["seconds"]
+    assert first == second
+    assert small("random-smooth", grid=4, seed=4).error != one.error
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_built_in_functions(name: str) -> None:
+    for domain in ((0.0, 1.0), (-3.0, 2.0)):
+        result = small(name, n=3, grid=4, domain=domain, positions=FUNCTIONS[name].positions)
+        assert result.ok
+        assert result.bound.guaranteed
+
+
+def test_log_mean_exp_is_finite_wherever_it_is_defined() -> None:
+    assert small("log-mean-exp", grid=4, domain=(-1e4, 1e4)).ok
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[str, float]] = []
+    small(grid=4, progress=lambda stage, share: told.append((stage, share)))
+    assert len({stage for stage, _ in told}) > 4
+    assert all(0 <= share <= 1 for _, share in told)
+
+
+@pytest.fixture(scope="module")
+def result() -> Approximation:
+    return small(d=2, grid=4)
+
+
+def test_it_is_called_like_f(result: Approximation) -> None:
+    x = np.random.default_rng(0).random((5, 2, 2))
+    wanted = result(x)
+    assert wanted.shape == (5, 2, 2)
+    assert np.abs(wanted - centred(x)).max() <= 0.25
+    np.testing.assert_array_equal(result(x[0]), wanted[0])
+    np.testing.assert_array_equal(result(x.tolist()), wanted)
+    np.testing.assert_array_equal(result(torch.from_numpy(x)), wanted)
+    np.testing.assert_array_equal(result(x.reshape(1, 5, 2, 2)), wanted[None])
+    assert result(x[:0]).shape == (0, 2, 2)
+    assert result([[0, 1], [1, 0]]).shape == (2, 2)
+
+
+def test_it_takes_arrays_however_they_lie_in_memory(result: Approximation) -> None:
+    x = np.random.default_rng(0).random((5, 2, 2))
+    np.testing.assert_array_equal(result(x[:, ::-1]), result(x)[:, ::-1])
+    np.testing.assert_array_equal(result(np.asfortranarray(x)), result(x))
+    x.flags.writeable = False
+    assert result(x).shape == (5, 2, 2)
+
+
+def test_outside_of_the_domain_it_is_that_of_the_nearest_cell(result: Approximation) -> None:
+    x = np.array([[-5.0, 9.0], [3.0, 0.3]])
+    np.testing.assert_array_equal(result(x), result(np.clip(x, 0.0, 1.0)))
+
+
+@pytest.mark.parametrize(
+    "x",
+    [1.0, None, np.ones(2), np.ones((2, 1)), np.ones((2, 3)), np.ones((3, 2)), np.ones((4, 3, 2))],
+    ids=["scalar", "None", "flat", "d = 1", "d = 3", "n = 3", "batch, n = 3"],
+)
+def test_it_refuses_what_f_does_not_take(result: Approximation, x: Any) -> None:
+    """Another n or d must not be broadcast to an answer."""
+    with pytest.raises((RankOneError, ValueError), match="2, 2"):
+        result(x)
+
+
+def test_save_and_load(result: Approximation, tmp_path: Path) -> None:
+    files = result.save(tmp_path / "deep" / "here")
+    assert all(path.exists() for path in files)
+    x = torch.rand(5, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    again = load_approximation(tmp_path / "deep" / "here")
+    np.testing.assert_array_equal(again(x).detach(), result(x))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError):
+        result.save(tmp_path / "file")
+    with pytest.raises(RankOneError):
+        load_approximation(tmp_path)
+
+
+def test_pictures(tmp_path: Path) -> None:
+    for name, f in {"steps": centred, "nothing": np.zeros_like}.items():
+        table = converge(f, [2, 4], n=2, samples=256)
+        home = tmp_path / name
+        home.mkdir()
+        files = {path.name for path in draw_plots(home, table.rows[-1], table)}
+        assert "picture.png" in files
+        # There is no line to draw on logarithmic axes if every error is 0.
+        assert ("convergence.png" in files) == (name == "steps")
+    assert draw_plots(tmp_path, small(n=3, grid=2)) == []

@@ -1,0 +1,285 @@
+"""The built network: f at the centres, the same multiplied out, its rate, and on disk."""
+
+import json
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import dense_truth as truth
+from rankone import approximate, converge, load_approximation
+from rankone.approximation.build import build
+from rankone.approximation.function import Target
+from rankone.approximation.grid import Grid
+from rankone.errors import ModelError, PrecisionError
+
+LOW, HIGH = -1.0, 2.0
+
+
+def function(m, *, positions=False):
+    """Smooth, of all tokens and coordinates; of their order too if there are positions."""
+
+    def f(x):
+        weight = np.arange(1.0, x.shape[-2] + 1)[:, None] if positions else 1.0
+        own, all_of_it = (
+            x.sum(-1, keepdims=True),
+            (weight * np.sin(x)).mean((-2, -1), keepdims=True),
+        )
+        return np.concatenate([np.cos(own + k) + np.sin(k - own) * all_of_it for k in range(m)], -1)
+
+    return f
+
+
+def made(D, n, d, m, readout="constant", *, positions=False, delta=None):
+    f = function(m, positions=positions)
+    grid = Grid(D, n, np.full(d, LOW), np.full(d, HIGH), positions)
+    return f, grid, build(Target(f, "f", m), grid, readout, delta, lambda _stage, _share: None)
+
+
+def off_ramps(grid, count, seed=0):
+    """Points of random cells, not within a tenth of a cell of its edge."""
+    rng = np.random.default_rng(seed)
+    tokens = rng.integers(grid.tokens, size=(count, grid.n))
+    inside = rng.uniform(-0.4, 0.4, (count, grid.n, grid.d))
+    return grid.centres(tokens) + inside * grid.span / grid.cells
+
+
+def run(network, x):
+    with torch.no_grad():
+        return network(torch.from_numpy(x)).numpy()
+
+
+CASES = [
+    *[(8, 2, 1, 1, False), (3, 2, 2, 2, False), (4, 3, 1, 3, False), (2, 3, 2, 1, False)],
+    *[(2, 2, 3, 1, False), (3, 4, 1, 2, False), (5, 1, 1, 2, False), (3, 1, 2, 1, False)],
+    *[(1, 3, 1, 1, False), (5, 2, 1, 2, True), (3, 3, 1, 1, True), (2, 2, 2, 1, True)],
+]
+each_case = pytest.mark.parametrize(("D", "n", "d", "m", "positions"), CASES)
+each_readout = pytest.mark.parametrize("readout", ["constant", "linear"])
+
+
+@each_readout
+@each_case
+def test_f_at_every_centre_in_every_order(D, n, d, m, positions, readout):
+    f, grid, built = made(D, n, d, m, readout, positions=positions)
+    sequences = grid.all_sequences()
+    orders = [range(n)] if positions else permutations(range(n))
+    for order in orders:
+        x = grid.centres(sequences[:, list(order)])
+        y = f(x)
+        assert np.abs(run(built.network, x) - y).max() <= 1e-12 * np.abs(y).max()
+
+
+@each_case
+def test_a_constant_readout_is_constant_on_cells(D, n, d, m, positions):
+    f, grid, built = made(D, n, d, m, positions=positions)
+    x = off_ramps(grid, 50)
+    cell = np.floor((x - LOW) / (HIGH - LOW) * D)
+    centre = LOW + (HIGH - LOW) * (cell + 0.5) / D
+    assert np.abs(run(built.network, x) - f(centre)).max() <= 1e-12 * np.abs(built.values).max()
+
+
+def plain(state, x, *, outputs, positions):
+    """Eq. 3, eq. 2, eq. 3 on one sequence, tokens as columns, from nothing but named matrices."""
+    w = {name: p.numpy() for name, p in state.items()}
+    Z = np.zeros((w["f1.weight1"].shape[1], len(x)))
+    Z[: x.shape[1]] = ((x - w["low"]) / w["span"]).T
+    if positions:
+        Z[-outputs - 1] = np.arange(len(x))
+    first, second = (
+        [w[f"{layer}.{name}"] for name in ("weight1", "bias1", "weight2", "bias2")]
+        for layer in ("f1", "f2")
+    )
+    heads = [w[f"attention.{name}"] for name in ("output", "value", "key", "query")]
+    H = truth.self_attention(truth.feed_forward(Z, *first), *heads)
+    return truth.feed_forward(H, *second)[-outputs:].T
+
+
+@each_readout
+@each_case
+def test_nothing_but_matrices(D, n, d, m, positions, readout):
+    """No table beside the weights: the state dict, in numpy, gives what the fast path gives."""
+    _, grid, built = made(D, n, d, m, readout, positions=positions, delta=2.0**-7)
+    x, state = off_ramps(grid, 12), built.network.expand().state_dict()
+    by_hand = np.stack([plain(state, one, outputs=m, positions=positions) for one in x])
+    np.testing.assert_allclose(by_hand, run(built.network, x), rtol=0, atol=1e-8)
+
+
+@each_readout
+@each_case
+def test_multiplied_out_with_the_narrowest_ramps(D, n, d, m, positions, readout):
+    """Off by rounding: what F1 and attention are off by, times how steep F2 is, and F2 itself.
+
+    F1 puts a cell number and a residual off by 2^-53 / delta or so, which planes magnify; F2 adds
+    up units whose sizes are in the matrices.
+    """
+    _, grid, built = made(D, n, d, m, readout, positions=positions)
+    x, full = torch.from_numpy(off_ramps(grid, 60, 1)), built.network.expand()
+    with torch.no_grad():
+        h = full.contexts(x).reshape(-1, full.width)
+        units = full.f2.weight1.abs() @ h.abs().amax(0) + full.f2.bias1.abs()
+        f2 = 4 * 2.0**-53 * (full.f2.weight2.abs() @ units).max()
+        tilt, slope = (getattr(built.f2, name, torch.zeros(1)) for name in ("tilt", "slope"))
+        steepest = D ** (d - 1) * tilt.abs().max() + d * slope.abs().max()
+        f1 = 4 * 2.0**-53 / built.delta * steepest
+        off = (full(x) - built.network(x)).abs().max()
+    assert off <= f1 + f2 + 1e-12
+
+
+SMOOTH = {
+    "waves": lambda x: np.sin(3 * x) * np.cos(2 * x.sum(-2, keepdims=True)),
+    "logistic": lambda x: 1 / (1 + np.exp(3 * (x - x.mean(-2, keepdims=True) ** 2))),
+}
+
+
+@pytest.mark.parametrize(("n", "D"), [(1, 5), (1, 50), (2, 5), (2, 50), (3, 8), (3, 11), (4, 5)])
+def test_rounding_is_nothing_beside_the_error(n, D):
+    """Multiplied out, a linear readout is as near to f: off by a hundredth of the error at most."""
+    result = approximate(SMOOTH["waves"], n=n, grid=D, readout="linear", samples=1 << 12)
+    x, full = off_ramps(result.grid, 100), result.network.expand()
+    assert np.abs(run(full, x) - result(x)).max() <= result.error / 100
+
+
+@pytest.mark.parametrize("f", SMOOTH.values(), ids=SMOOTH)
+@pytest.mark.parametrize(("readout", "slope"), [("constant", -1.0), ("linear", -2.0)])
+def test_the_rate_for_two_numbers(f, readout, slope):
+    found = converge(f, [8, 16, 32, 64], n=2, readout=readout, samples=1 << 13)
+    assert found.slope == pytest.approx(slope, abs=0.07)
+    assert all(ratio == pytest.approx(2.0**-slope, rel=0.1) for ratio in found.ratios[1:])
+
+
+def test_the_rate_for_one_token():
+    settings = {"n": 1, "d": 2, "readout": "linear", "samples": 1 << 13}
+    found = converge(lambda x: np.sin(3 * x.sum(-1, keepdims=True)), [4, 8, 16], **settings)
+    assert found.slope == pytest.approx(-2.0, abs=0.1)
+
+
+@each_readout
+@pytest.mark.parametrize("share", [0.5, 0.3, 0.2, 0.1])
+@pytest.mark.parametrize("D", [2, 3, 5, 7])
+def test_wide_ramps_are_right_or_refused(D, share, readout):
+    """A delta that is let through leaves f at the centres, and the dense network the same."""
+    try:
+        result = approximate(
+            function(1), n=2, grid=D, readout=readout, delta=share / D, samples=256
+        )
+    except PrecisionError as error:
+        refusal = str(error)
+    else:
+        refusal = ""
+    if share > 0.2 and refusal:
+        assert "delta" in refusal
+        return
+    assert not refusal
+    start = result.network.f1.start[0].detach().numpy()
+    lower, upper = np.append(0.0, start + result.delta), np.append(start, 1.0)
+    rng = np.random.default_rng(D)
+    tokens = rng.integers(D, size=(300, 2, 1))
+    x = lower[tokens] + (upper - lower)[tokens] * rng.uniform(0.001, 0.999, tokens.shape)
+    np.testing.assert_allclose(run(result.network.expand(), x), result(x), rtol=0, atol=1e-9)
+
+
+@pytest.fixture(scope="module", params=["constant", "linear", "positions"])
+def result(request):
+    positions = request.param == "positions"
+    return approximate(
+        function(2, positions=positions),
+        n=2,
+        d=2,
+        grid=3,
+        domain=([-1.0, 0.0], [2.0, 0.5]),
+        readout="linear" if request.param == "linear" else "constant",
+        positions=positions,
+        samples=256,
+    )
+
+
+@pytest.fixture
+def saved(result, tmp_path):
+    """The two files, weights and report."""
+    return result.save(tmp_path)
+
+
+def test_saved_and_loaded_to_the_bit(result, saved, tmp_path):
+    weights, report = saved
+    assert sorted(tmp_path.iterdir()) == sorted([weights, report])
+    network = load_approximation(tmp_path)
+    rng = np.random.default_rng(0)
+    x = np.array([-1.0, 0.0]) + rng.random((500, 2, 2)) * np.array([3.0, 0.5])
+    assert np.array_equal(run(network, x), result(x))
+    assert json.loads(report.read_text()) == json.loads(json.dumps(result.to_json()))
+    for name, p in result.network.state_dict().items():
+        assert torch.equal(network.state_dict()[name], p), name
+
+
+BYTES = {
+    "half": lambda data: data[: len(data) // 2],
+    "empty": lambda _: b"",
+    "text": lambda _: b"{not what it was",
+    "zeros": lambda data: bytes(len(data)),
+    "a list": lambda _: b"[]",
+    "nesting": lambda _: b"[" * 10**5,
+}
+
+
+@pytest.mark.parametrize("damage", BYTES.values(), ids=BYTES)
+@pytest.mark.parametrize("which", [0, 1])
+def test_damaged_files_are_refused(saved, tmp_path, which, damage):
+    path = saved[which]
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ModelError, match=path.name):
+        load_approximation(tmp_path)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_missing_files_are_refused(saved, tmp_path, which):
+    saved[which].unlink()
+    with pytest.raises(ModelError, match=saved[which].name):
+        load_approximation(tmp_path)
+
+
+CHANGES = {
+    "m": [1, 3, 0, "2", None, 2.0, True],
+    "n": [0, "two", None],
+    "positions": [0, "no", None],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(k, v) for k, vs in CHANGES.items() for v in vs])
+def test_a_report_that_does_not_fit_is_refused(saved, tmp_path, name, value):
+    report = json.loads(saved[1].read_text())
+    saved[1].write_text(json.dumps(report | {name: value}))
+    with pytest.raises(ModelError):
+        load_approximation(tmp_path)
+
+
+def test_the_other_kind_of_positions_is_refused(saved, tmp_path):
+    report = json.loads(saved[1].read_text())
+    saved[1].write_text(json.dumps(report | {"positions": not report["positions"]}))
+    with pytest.raises(ModelError):
+        load_approximation(tmp_path)
+
+
+def test_weights_that_do_not_fit_are_refused(saved, tmp_path):
+    """A tensor left out, one too many, of another type, not finite, or of another shape."""
+    path = saved[0]
+    good = load_file(path)
+    bad = [{k: v for k, v in good.items() if k != name} for name in good]
+    bad += [good | {name: torch.zeros(1, dtype=torch.float64)} for name in ("f3.x", "f1.x", "x")]
+    for name, tensor in good.items():
+        spoilt = tensor.clone()
+        spoilt.view(-1)[-1] = np.nan
+        shapes = [tensor[..., :-1], torch.cat([tensor, tensor])] if tensor.ndim else []
+        bad += [good | {name: other.contiguous()} for other in (tensor.float(), spoilt, *shapes)]
+    accepted = []
+    for tensors in bad:
+        save_file(tensors, path)
+        try:
+            load_approximation(tmp_path)
+        except ModelError:
+            continue
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        accepted += [(k, shapes.get(k)) for k in good if shapes.get(k) != tuple(good[k].shape)]
+    assert not accepted
