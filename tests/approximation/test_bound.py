@@ -17,7 +17,7 @@ from rankone.approximation.function import Target
 from rankone.approximation.functions import Modulus, Named
 from rankone.approximation.grid import Grid
 from rankone.approximation.verify import run
-from rankone.errors import FunctionError
+from rankone.errors import FunctionError, SettingError
 
 POWERS = (1.0, 1.5, 2.0, 3.0, 6.0)
 ORDERS: tuple[Order, ...] = ("constant", "linear")
@@ -33,7 +33,7 @@ def check_bound(named: Named, built: Built, grid: Grid, x: Any) -> None:
     """For every p, the mean of |f - g|_p^p over points is below the bound, up to its noise."""
     f, g = named.function(x), run(built, x)
     for p in POWERS:
-        power = (np.abs(f - g) ** p).sum((1, 2)) * grid.volume
+        power = (np.abs(f - g) ** p).sum((1, 2)) * grid.volume_root(1)
         noise = 4 * power.std() / np.sqrt(len(x))
         most = bound(built, grid, named.modulus, outputs=f.shape[2], p=p, guaranteed=True)
         assert all(part >= 0 for part in most.parts.values())
@@ -165,7 +165,7 @@ def test_the_right_constant_is_not_refused_for_rounding(cells: int, shift: float
 
 @pytest.mark.parametrize("constant", [-1.0, float("inf"), float("nan")])
 def test_what_is_no_constant_is_refused(constant: float) -> None:
-    with pytest.raises(FunctionError):
+    with pytest.raises(SettingError):
         approximate(lambda x: x, n=1, grid=2, lipschitz=constant, samples=256)
 
 

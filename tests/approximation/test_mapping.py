@@ -213,7 +213,7 @@ def test_ids_too_close_for_float64_are_refused():
     """At the measured gap, before anything is built."""
     for gap, message in ((0.0, "0.0e\\+00 apart"), (2.0**-50, "apart, too little for float64")):
         with pytest.raises(PrecisionError, match=message):
-            choose_delta(unit_grid(4, 3), Mapping(None, 0.5, gap=gap), "constant", None)
+            choose_delta(unit_grid(4, 3), Mapping(None, 3, 0.5, gap=gap), "constant", None)
 
 
 @pytest.mark.parametrize("lie", [False, True])
@@ -222,7 +222,7 @@ def test_no_network_from_a_mapping_that_does_not_tell_contexts_apart(monkeypatch
 
     The measured gap is 0; and if that were told wrongly, the readout still notices.
     """
-    grid, mean = unit_grid(3, 3), Mapping(None, 0.0)
+    grid, mean = unit_grid(3, 3), Mapping(None, 2, 0.0)
     assert measure_gap(grid, mean, grid.all_sequences()) == 0
     if lie:
         told = replace(mean, gap=0.01)

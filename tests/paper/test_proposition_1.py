@@ -61,9 +61,9 @@ def distance(result: Approximation, f: Callable[[Floats], Floats], p: float) -> 
         z = (boxes + rng.random(boxes.shape)) / sides
         x = grid.low + grid.span * z.reshape(-1, grid.n, grid.d)
         y, g = f(x), result(x)
-        sums.append((np.abs(y - g) ** p).sum((1, 2)).mean() * grid.volume)
+        sums.append((np.abs(y - g) ** p).sum((1, 2)).mean() * grid.volume_root(1))
         largest = max(largest, float(np.abs(y).max() + np.abs(g).max()))
-    ramps = axes * (grid.cells - 1) * result.delta * grid.volume
+    ramps = axes * (grid.cells - 1) * result.delta * grid.volume_root(1)
     mean = np.mean(sums) + ramps * y[0].size * (2 * largest) ** p
     error = 5 * np.std(sums, ddof=1) / np.sqrt(REPLICATES)
     return float(mean ** (1 / p)), float((mean + error) ** (1 / p))

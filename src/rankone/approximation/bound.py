@@ -36,22 +36,24 @@ def bound(
     """
     n, D, entries = grid.n, grid.cells, grid.n * outputs
     h = grid.span / D
-    square, radius = n * float((h**2).sum()) / 12, 0.5 * float(np.sqrt(n * (h**2).sum()))
-    power = modulus.exponent * p
-    moment = square ** (power / 2) if power <= 2 else radius ** (power - 2) * square
+    diagonal = float(h.max() * np.sqrt(n * ((h / h.max()) ** 2).sum()))
+    mean, radius = diagonal / np.sqrt(12), diagonal / 2  # of |X - c|: root mean square, largest
+    alpha = modulus.exponent
+    shared = min(alpha, 2 / p)  # (E |X - c|^(alpha p))^(1/p) <= mean^shared radius^(the rest)
     euclidean = entries ** max(0.0, 1 / p - 0.5)  # |y|_p <= euclidean |y|_2
-    steps = euclidean * modulus.constant * moment ** (1 / p)
+    steps = euclidean * modulus.constant * mean**shared * radius ** (alpha - shared)
 
     level = built.f2.level.detach().numpy()
     plane = largest_plane(built, grid)
     steps += entries ** (1 / p) * plane
     distinct = 1.0 if grid.positions else float(np.prod(1 - np.arange(n) / grid.tokens))
     between = float(level.max() - level.min()) + 2 * plane
-    on_ramp = entries ** (1 / p) * (between + modulus.constant * radius**modulus.exponent)
+    on_ramp = entries ** (1 / p) * (between + modulus.constant * radius**alpha)
     ramps = min(1.0, n * grid.d * (D - 1) * built.delta)
+    whole = grid.volume_root(p)
     parts = {
-        "steps": steps * (grid.volume * distinct) ** (1 / p),
-        "repeated": steps * (grid.volume * (1 - distinct)) ** (1 / p),
-        "ramps": on_ramp * (grid.volume * ramps) ** (1 / p),
+        "steps": steps * whole * distinct ** (1 / p),
+        "repeated": steps * whole * (1 - distinct) ** (1 / p),
+        "ramps": on_ramp * whole * ramps ** (1 / p),
     }
     return Bound(sum(parts.values()), parts, guaranteed)

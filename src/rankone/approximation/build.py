@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
 
-from rankone.approximation.function import Target
+from rankone.approximation.function import ORDER, Target, show
 from rankone.approximation.grid import Floats, Grid, Ints
 from rankone.approximation.layout import Layout
 from rankone.approximation.mapping import Mapping, choose_mapping
 from rankone.approximation.planes import eta, find_planes, gradient, tilted_readout
 from rankone.approximation.quantiser import choose_delta, quantiser
 from rankone.approximation.readout import line, readout
+from rankone.errors import FunctionError
 from rankone.nn import Approximator, FeedForward, Rank1Attention, Stairs
 from rankone.progress import Progress
 
 Order = Literal["constant", "linear"]
 
-CHUNK = 1 << 14  # sequences that go through the network at once
+
+def at_once(n: int) -> int:
+    """How many sequences go through the network at once."""
+    return max(16, (1 << 15) // n)
+
+
+def slices(length: int, size: int) -> Iterator[slice]:
+    """Cut 0, ..., length - 1 into parts."""
+    return (slice(i, i + size) for i in range(0, length, size))
 
 
 @dataclass(frozen=True)
@@ -69,13 +79,15 @@ def build(
     owners = grid.owners(sequences)
     ids = np.empty(sequences.shape)
     values = np.empty((*sequences.shape, target.outputs))
-    for i in range(0, len(sequences), CHUNK):
-        progress("values", i / len(sequences))
-        x = grid.centres(sequences[i : i + CHUNK])
+    for part in slices(len(sequences), at_once(grid.n)):
+        progress("values", part.start / len(sequences))
+        x = grid.centres(sequences[part])
         with torch.no_grad():
             h = network.contexts(torch.from_numpy(x))
-            ids[i : i + CHUNK] = (h @ direction).numpy()
-        values[i : i + CHUNK] = target(x)
+            ids[part] = (h @ direction).numpy()
+        values[part] = target(x)
+    if not grid.positions:
+        values = alike(target, grid, sequences, values)
 
     progress("readout", 0.0)
     line_ids, levels = ids[owners], values[owners]
@@ -89,15 +101,34 @@ def build(
     return Built(network, f1, f2, mapping, delta, sequences, values)
 
 
+def alike(target: Target, grid: Grid, sequences: Ints, values: Floats) -> Floats:
+    """Equal tokens of a sequence have equal values: that of the first, if rounding is all."""
+    first = np.maximum.accumulate(grid.owners(sequences) * np.arange(grid.n), 1)[..., None]
+    equal = np.take_along_axis(values, first, 1)
+    off = np.abs(values - equal).max((1, 2))
+    row = int(off.argmax())
+    if off[row] > target.tolerance * np.abs(values).max():
+        x = grid.centres(sequences[row])
+        raise FunctionError(
+            f"not permutation equivariant: at {show(x)}, where tokens are equal, it gives "
+            f"{show(values[row])}",
+            where=target.name,
+            remedy=ORDER,
+        )
+    return equal
+
+
 def rank1_attention(grid: Grid, mapping: Mapping, layout: Layout, eta: float) -> Rank1Attention:
     """Eq. 20: v1 makes the key, v2 a multiple of the coordinate that is 1, W^O a new coordinate."""
-    number = {grid.d + i: grid.cells**i / max(1, grid.tokens - 1) for i in range(grid.d)}
-    key = number if mapping.keys is None else {layout.key: 1.0}
-    key |= dict.fromkeys(range(grid.d), eta)
+    number = {grid.d + i: float(grid.cells**i) for i in range(grid.d)}
+    weights = number if mapping.keys is None else {layout.key: 1.0}
+    key = layout.vector(weights) / mapping.widest
+    for i in range(grid.d):
+        key += eta * layout.vector(layout.residual(i, grid.cells))
     if grid.positions:
         key[layout.place] = mapping.place
     return Rank1Attention.assemble(
-        layout.vector(key),
+        key,
         layout.vector({layout.one: mapping.query}),
         layout.vector({layout.context: 1.0}),
     )

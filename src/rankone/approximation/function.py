@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,19 +17,22 @@ from rankone.errors import FunctionError
 Function = Callable[[Floats], Any]
 
 PROBES = 64
-TOLERANCE = 1e-9  # of the size of the values: what adding up in another order may change
+ORDER = "take positions=True (--positions), for functions of the order too"
+RETRIED = 256  # sequences that a function which fails is asked for one by one
 
 
 @dataclass(frozen=True)
 class Target:
     """f from (batch, n, d) to (batch, n, m); every value it gives is checked.
 
-    ``outputs`` is m, ``name`` how messages call it.
+    ``outputs`` is m, ``name`` how messages call it, ``tolerance`` how far apart, beside the largest
+    value, two values may be that differ by rounding alone.
     """
 
     function: Function
     name: str
     outputs: int
+    tolerance: float = 1e-9
 
     def __call__(self, x: Floats) -> Floats:
         """f(x), asked on a copy; refuses a shape or a number that cannot be used."""
@@ -50,26 +55,34 @@ class Target:
 
 def evaluate(function: Function, x: Floats, name: str) -> Floats:
     """What it returns, as an array of float64 (batch, n, m)."""
-    try:
-        with np.errstate(all="ignore"):  # what is not finite is told by us
-            result = function(x.copy())
-        y = np.asarray(result.detach() if hasattr(result, "detach") else result)
-        y = y.astype(np.float64) if y.dtype.kind in "fiub" else np.empty(0)
-    except (Exception, SystemExit) as error:
-        told = " ".join(str(error).split())[:200]
-        raise FunctionError(
-            f"fails on an input of shape {x.shape}: {type(error).__name__}: {told}",
-            where=name,
-            remedy="it must take an array (batch, n, d) and return (batch, n, m)",
-        ) from error
-    if y.ndim != 3 or y.shape[:2] != x.shape[:2] or not y.shape[2]:
-        found = f"shape {y.shape}" if y.size else "no real numbers"
+    y = ask(function, x, name)
+    if y.ndim != 3 or y.shape[:2] != x.shape[:2] or not y.shape[2] or y.dtype.kind not in "fiub":
+        found = f"shape {y.shape}" if y.dtype.kind in "fiub" else f"numbers of type {y.dtype}"
         raise FunctionError(
             f"gives {found} for an input of shape {x.shape}",
             where=name,
-            remedy=f"return an array ({x.shape[0]}, {x.shape[1]}, m): a row of m for each token",
+            remedy=f"return m real numbers for each token: ({x.shape[0]}, {x.shape[1]}, m)",
         )
-    return y
+    return y.astype(np.float64)
+
+
+def ask(function: Function, x: Floats, name: str) -> NDArray[Any]:
+    """What it returns; what it prints goes where messages go."""
+    try:
+        with np.errstate(all="ignore"), contextlib.redirect_stdout(sys.stderr):
+            result = function(x.copy())
+            return np.asarray(result.detach() if hasattr(result, "detach") else result)
+    except (Exception, SystemExit) as error:
+        if len(x) > 1:
+            for row in x[:RETRIED]:
+                ask(function, row[None], name)
+        where = f"at {show(x[0])}" if len(x) == 1 else f"on an input of shape {x.shape}"
+        told = " ".join(str(error).split())[:200]
+        raise FunctionError(
+            f"fails {where}: {type(error).__name__}: {told}",
+            where=name,
+            remedy="it must take an array (batch, n, d) and return (batch, n, m)",
+        ) from error
 
 
 def check_function(
@@ -79,14 +92,23 @@ def check_function(
 
     `probes` are inputs (batch, n, d) to try it on.
     """
-    target = Target(function, name, evaluate(function, probes[:1], name).shape[-1])
+    dtype = ask(function, probes[:1], name).dtype
+    rounding = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+    outputs = evaluate(function, probes[:1], name).shape[-1]
+    target = Target(function, name, outputs, max(1e-9, 2.0**12 * rounding))
     y = target(probes)
     again = target(probes)
     compare(
-        name, probes, y, again, "not deterministic", "draw what is random once, outside", exact=True
+        target,
+        probes,
+        y,
+        again,
+        "not deterministic",
+        "draw what is random once, outside",
+        exact=True,
     )
     alone = np.concatenate([target(probe[None]) for probe in probes])
-    compare(name, probes, y, alone, "mixes the sequences of a batch", "treat axis 0 as a batch")
+    compare(target, probes, y, alone, "mixes the sequences of a batch", "treat axis 0 as a batch")
     if not positions:
         tokens = list(range(probes.shape[1]))
         # A swap and a rotation generate all permutations.
@@ -100,18 +122,18 @@ def check_order(target: Target, x: Floats, y: Floats, order: NDArray[np.int64]) 
     permuted = np.take_along_axis(x, order[..., None], 1)
     back = np.argsort(order, 1)[..., None]
     compare(
-        target.name,
+        target,
         x,
         y,
         np.take_along_axis(target(permuted), back, 1),
         "not permutation equivariant",
-        "take positions=True (--positions), for functions of the order too",
+        ORDER,
         then="with the tokens in another order, put back,",
     )
 
 
 def compare(
-    name: str,
+    target: Target,
     x: Floats,
     y: Floats,
     again: Floats,
@@ -124,10 +146,10 @@ def compare(
     """Refuse f unless both values of f(x) are the same, up to rounding if not `exact`."""
     off = np.abs(again - y).max((1, 2))
     row = int(off.argmax())
-    if off[row] > (0.0 if exact else TOLERANCE * (1 + float(np.abs(y).max()))):
+    if off[row] > (0.0 if exact else target.tolerance * np.abs(y).max()):
         raise FunctionError(
             f"{what}: at {show(x[row])} it gives {show(y[row])}, {then} {show(again[row])}",
-            where=name,
+            where=target.name,
             remedy=remedy,
         )
 

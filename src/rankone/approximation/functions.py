@@ -83,10 +83,11 @@ def named_function(
 ) -> Named:
     """The built-in function of that name for n tokens in the box [low, high]."""
     if name not in FUNCTIONS:
-        near = difflib.get_close_matches(name, FUNCTIONS, 1, 0.0)
+        near = difflib.get_close_matches(name, FUNCTIONS, 1)
+        hint = f"is it {near[0]!r}? " if near else ""
         raise FunctionError(
             f"no built-in function {name!r}",
-            remedy=f"is it {near[0]!r}? `rankone approximate --list` shows all",
+            remedy=f"{hint}`rankone approximate --list` shows all",
         )
     recipe = FUNCTIONS[name]
     if n < recipe.least_n:
@@ -265,7 +266,7 @@ FUNCTIONS: dict[str, Recipe] = {
         positions=True,
     ),
     "reverse": Recipe(
-        "x_(n + 1 - k): needs --positions",
+        "x_(n + 1 - k): needs --positions if n > 2",
         simple(lambda x: np.asarray(x[..., ::-1, :])),
         lambda _: 1.0,
         positions=True,

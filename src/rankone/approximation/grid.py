@@ -52,9 +52,9 @@ class Grid:
         v, n = self.tokens, self.n
         return n * v**n if self.positions else v * comb(v + n - 2, n - 1)
 
-    @property
-    def volume(self) -> float:
-        return float(np.prod(self.span) ** self.n)
+    def volume_root(self, p: float) -> float:
+        """The volume of the domain to the power of 1/p, which is a float where it may not be."""
+        return float(np.exp(np.log(self.span).sum() * self.n / p))
 
     def all_sequences(self) -> Ints:
         """Numbers of the tokens, (sequences, n); in order within a row unless there are positions.

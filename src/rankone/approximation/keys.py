@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import count, product
 from typing import NamedTuple
 
-from numpy import array, int64
+from numpy import array, concatenate, flatnonzero, int64
 from numpy.typing import NDArray
+
+BLOCK = 1 << 16
 
 
 def distinct_sums(size: int, h: int) -> NDArray[int64]:
@@ -48,11 +50,15 @@ def _bose_chowla(p: int, h: int) -> list[int]:
         field = _Field(p, (constant, *rest))
         if field.power(order) == one and all(field.power(c) != one for c in cofactors):
             break
-    element, found = one, []
-    for power in range(1, order):
-        element = field.times_x(element)
-        if element[1] == 1 and not any(element[2:]):
-            found.append(power)
+    # Powers of x as rows, a block at a time: multiplying by a power is a matrix.
+    step = array([*(one[-i:] + one[:-i] for i in range(1, h)), field.modulus], int64)
+    block, found = array([one], int64), []
+    while len(block) < min(order, BLOCK):
+        block, step = concatenate([block, block @ step % p]), step @ step % p
+    for first in range(0, order, len(block)):
+        rows = flatnonzero((block[:, 1] == 1) & ~block[:, 2:].any(1)) + first
+        found.extend(rows[rows < order].tolist())
+        block = block @ step % p
     return found
 
 

@@ -13,9 +13,9 @@ class Layout:
     """Coordinates of a token, in this order.
 
     ======== ======= ==========================================================
-    residual d       after F1: how far the token is from the middle of its cell
+    token    d       the token, from 0 to 1
     cell     d       after F1: the number of its cell along each coordinate
-    key      1       after F1: the key, where it is not simply the token's number
+    key      1       after F1: its key, an integer, where that is not the token's number
     one      1       after F1: 1, which the query asks for
     context  1       after attention: the average
     place    0 or 1  its position, if there are positional encodings
@@ -46,6 +46,10 @@ class Layout:
     @property
     def width(self) -> int:
         return self.key + 3 + self.positions + self.outputs
+
+    def residual(self, i: int, cells: int) -> dict[int, float]:
+        """How far a token is from the middle of its cell: z_i - (t_i + 1/2) / D."""
+        return {i: 1.0, self.d + i: -1.0 / cells, self.one: -0.5 / cells}
 
     def vector(self, entries: dict[int, float]) -> Tensor:
         vector = torch.zeros(self.width, dtype=torch.float64)

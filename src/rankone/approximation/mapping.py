@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,17 +14,18 @@ from rankone.approximation.keys import distinct_sums
 
 @dataclass(frozen=True)
 class Mapping:
-    """Keys x_l = key(t) + place l, t the number of token l, and one query y for all tokens make
+    """Keys x_l = key(t) / widest + place l, t the number of token l, and one query y for all make
 
         c = sum_l x_l e^(y x_l) / sum_l e^(y x_l),   s = V k + t + 1/2 c / range
 
     (V k only with positions): the context id of token k on the line that the readout looks along.
     A token moves it by 1, its context by less than 1/2; so different tokens are apart, as in
-    eq. 28, and ``gap`` is the smallest distance of two ids of the same token. ``keys`` are key(t)
-    for all t, from 0 to 1, or None for t / (V - 1); ``query`` is y.
+    eq. 28, and ``gap`` is the smallest distance of two ids of the same token. ``keys`` are the
+    integers key(t), from 0 up to ``widest``, or None for t itself; ``query`` is y.
     """
 
-    keys: Floats | None
+    keys: Ints | None
+    widest: int
     query: float
     place: float = 0.0
     gap: float = math.inf
@@ -36,9 +37,7 @@ class Mapping:
 
 def choose_mapping(grid: Grid, sequences: Ints) -> Mapping:
     """The candidate whose context ids are furthest apart, measured over the whole grid."""
-    measured = (
-        Mapping(m.keys, m.query, m.place, measure_gap(grid, m, sequences)) for m in candidates(grid)
-    )
+    measured = (replace(m, gap=measure_gap(grid, m, sequences)) for m in candidates(grid))
     return max(measured, key=lambda mapping: mapping.gap)
 
 
@@ -59,19 +58,20 @@ def candidates(grid: Grid) -> Iterator[Mapping]:
     about B^l: c is a number written in base B whose digits are the tokens.
     """
     d, D, n, V = grid.d, grid.cells, grid.n, grid.tokens
+    last = max(1, V - 1)
     if n <= 2:
-        yield Mapping(None, 0.5)
+        yield Mapping(None, last, 0.5)
     elif grid.positions:
         for place in (4.0, 8.0):
             for base in (2.0, 4.0, 8.0):
-                yield Mapping(None, math.log(base * V) / place, place)
+                yield Mapping(None, last, math.log(base * V) / place, place)
     elif d == 1:
         keys = distinct_sums(D, n - 1)
         widest = max(1, int(keys.max()))
-        yield Mapping(keys / widest, 1 / (n * widest))
+        yield Mapping(keys, widest, 1 / (n * widest))
     else:
         for power in range(4, 15):
-            yield Mapping(None, 2 ** (power / 4) / (n * V))
+            yield Mapping(None, last, 2 ** (power / 4) / (n * V))
 
 
 def measure_gap(grid: Grid, mapping: Mapping, sequences: Ints) -> float:
@@ -86,9 +86,8 @@ def measure_gap(grid: Grid, mapping: Mapping, sequences: Ints) -> float:
 
 def keys_of(grid: Grid, mapping: Mapping, sequences: Ints) -> Floats:
     """x_l of every token of the sequences."""
-    numbers = sequences / max(1, grid.tokens - 1)
-    of_token = numbers if mapping.keys is None else mapping.keys[sequences]
-    return np.asarray(of_token + mapping.place * np.arange(grid.n))
+    key = sequences if mapping.keys is None else mapping.keys[sequences]
+    return np.asarray(key / mapping.widest + mapping.place * np.arange(grid.n))
 
 
 def weights(mapping: Mapping, x: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch.quasirandom import SobolEngine
 
-from rankone.approximation.build import Built
+from rankone.approximation.build import Built, at_once
 from rankone.approximation.function import Target
 from rankone.approximation.grid import Floats, Grid
 from rankone.approximation.verify import run
@@ -18,9 +19,9 @@ from rankone.progress import Progress
 
 REPLICATES, QUANTILE = 16, 2.131  # independent estimates; Student's 97.5 % for 15 degrees
 SOURCES = ("steps", "repeated", "ramps")
-ROUNDING = 1e-13  # of the size of f: a change that is none
+ROUNDING = 1e-13  # of the size of f or x: a change that is none
+MOVED = 32  # coordinates of them that are moved
 FINALISTS = 32  # points from which a worse one is searched for
-CHUNK = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,13 @@ def measure(
         parts.append((seen.deviation, weight, source * REPLICATES + replicate))
     deviation, weight, which = (np.concatenate(part) for part in zip(*parts, strict=True))
     size = float(deviation.max()) or 1.0  # sums are in units of its p-th power, which may overflow
-    unit = size * grid.volume ** (1 / p)
+    unit = size * grid.volume_root(p)
 
     def add_up(numbers: Floats) -> Floats:
         """Sums per source and replicate."""
         bins = len(SOURCES) * REPLICATES
-        return np.bincount(which, numbers, bins).reshape(len(SOURCES), REPLICATES)
+        sums = np.bincount(which, numbers, bins).astype(np.float64)
+        return sums.reshape(len(SOURCES), REPLICATES)
 
     sums, volumes = add_up(weight * (deviation / size) ** p), add_up(weight).mean(1)
     total = sums.sum(0)
@@ -164,14 +166,16 @@ def draws(grid: Grid, built: Built, per: int, seed: int) -> Iterator[tuple[int, 
     """Chunks of points of the domain: replicate by replicate, then some of each on ramps."""
     n, d = grid.n, grid.d
     rng = np.random.default_rng(seed)
+    chunk = at_once(n)
     for replicate in range(REPLICATES):
         scramble = int(rng.integers(1 << 31))
         engine = SobolEngine(n * d, scramble=True, seed=scramble)  # type: ignore[no-untyped-call]
-        for i in range(0, per, CHUNK):
-            z = engine.draw(min(CHUNK, per - i), dtype=torch.float64).numpy()
+        moved: Floats = np.empty(0)
+        for i in range(0, per, chunk):
+            z = engine.draw(min(chunk, per - i), dtype=torch.float64).numpy()
             z = z + rng.random(z.shape) * 2.0**-30  # Sobol points have 30 bits
             z = z.reshape(-1, n, d)
-            moved = z[: max(16, per // 16)].copy() if i == 0 else moved
+            moved = moved if i else z[: max(16, per // 16)].copy()
             yield replicate, grid.low + grid.span * z, False
         if grid.cells > 1:
             rows = np.arange(len(moved))
@@ -183,13 +187,19 @@ def draws(grid: Grid, built: Built, per: int, seed: int) -> Iterator[tuple[int, 
 
 def _steepness(target: Target, grid: Grid, seen: Samples) -> tuple[float, Floats]:
     centre = grid.centres(seen.token)
-    moved = np.linalg.norm((seen.x - centre).reshape(len(centre), -1), axis=1)
     middle = target(centre)
-    change = np.linalg.norm((seen.f - middle).reshape(len(centre), -1), axis=1)
-    change = np.maximum(0.0, change - ROUNDING * np.abs(middle).max((1, 2)))
+    moved = norms(seen.x - centre) + ROUNDING * np.abs(centre).max()
+    change = norms(seen.f - middle) - ROUNDING * np.abs(middle).max((1, 2))
+    change = np.maximum(0.0, change)
     ratio = np.divide(change, moved, out=np.zeros_like(change), where=moved > 0)
     row = int(ratio.argmax())
     return float(ratio[row]), seen.x[row]
+
+
+def norms(x: Floats) -> Floats:
+    """Euclidean norms over the last two axes, whose squares need not be floats."""
+    size = float(np.abs(x).max()) or 1.0
+    return np.asarray(size * np.sqrt(((x / size) ** 2).sum((1, 2))))
 
 
 def find_worst(target: Target, built: Built, grid: Grid, x: Floats, p: float) -> Worst:
@@ -202,7 +212,7 @@ def find_worst(target: Target, built: Built, grid: Grid, x: Floats, p: float) ->
     cells = grid.coordinates(token)
     inset = 1e-9 / grid.cells  # off the edge, which rounding could cross
     for _ in range(2):
-        for k, i in np.ndindex(grid.n, grid.d):
+        for k, i in itertools.islice(np.ndindex(grid.n, grid.d), MOVED):
             low, high = lower[cells[:, k, i]] + inset, upper[cells[:, k, i]] - inset
             for z in (low, high, (low + high) / 2):
                 tried = x.copy()

@@ -22,24 +22,33 @@ def needed(grid: Grid, outputs: int, *, linear: bool = False) -> int:
     return 8 * (grid.context_ids * per_id + grid.sequences * grid.n * (3 + 2 * outputs) + dense)
 
 
-def check_size(grid: Grid, outputs: int, *, linear: bool, memory: float | None) -> None:
-    """Refuse what does not fit, before anything is built."""
+def largest_grid(grid: Grid, outputs: int, *, linear: bool, memory: float | None) -> int:
+    """The most cells per coordinate that fit, up to those of the grid; 0 if not even one does."""
     limit = usual_memory() if memory is None else memory
 
     def fits(cells: int) -> bool:
         return needed(replace(grid, cells=cells), outputs, linear=linear) <= limit
 
     if fits(grid.cells):
-        return
+        return grid.cells
     best, beyond = 0, grid.cells
     while beyond - best > 1:
         middle = (best + beyond) // 2
         best, beyond = (middle, beyond) if fits(middle) else (best, middle)
+    return best
+
+
+def check_size(grid: Grid, outputs: int, *, linear: bool, memory: float | None) -> None:
+    """Refuse what does not fit, before anything is built."""
+    best = largest_grid(grid, outputs, linear=linear, memory=memory)
+    if best == grid.cells:
+        return
+    limit = usual_memory() if memory is None else memory
     size = needed(grid, outputs, linear=linear)
     raise SizeError(
-        f"grid {grid.cells:,} with n = {grid.n} and d = {grid.d} has {large(grid.context_ids)} "
-        f"context ids; they would take about {large(size // 10**6)} MB, and {limit / 1e6:,.0f} MB "
-        "may be used",
+        f"grid {large(grid.cells)} with n = {grid.n} and d = {grid.d} has "
+        f"{large(grid.context_ids)} context ids; they would take about {large(size // 10**6)} MB, "
+        f"and {limit / 1e6:,.0f} MB may be used",
         remedy=f"the largest grid that fits is {best:,}" if best else "take a smaller n or d",
     )
 

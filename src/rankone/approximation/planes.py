@@ -1,8 +1,8 @@
 """The readout of second order: a plane on each cell instead of a constant, where that can be had.
 
-A network that is constant on cells is off by the slope of f times the size of a cell: 1/D. F1 keeps
-what the quantiser takes away, the residual r_l of each token, and F2 can add a slope times the
-token's own r_k. The residuals of the others have to come through attention, which brings one
+A network that is constant on cells is off by the slope of f times the size of a cell: 1/D. Beside
+its cell a token still has its place in it, the residual r_k = z - (t + 1/2) / D, and F2 can add a
+slope times that. The residuals of the others have to come through attention, which brings one
 number. Adding eta (r_l1 + ... + r_ld) to the keys moves it, inside the gap around a context id, by
 
     eta sum_l g_l (r_l1 + ... + r_ld),     g_l = p_l (1 + y (x_l - c)),  the gradient of boltz.
@@ -126,10 +126,11 @@ def tilted_readout(
         "middle": ids,
         "slope": slope,
     }
+    residuals = [layout.vector(layout.residual(i, grid.cells)) for i in range(grid.d)]
     return TiltedStairs.assemble(
         direction=direction[None].clone(),
         output=to_output(layout),
-        residual=torch.eye(layout.width, dtype=torch.float64)[: grid.d].clone(),
+        residual=torch.stack(residuals),
         reach=torch.tensor(0.5 / grid.cells * (1 + 1e-9), dtype=torch.float64),
         **{name: torch.from_numpy(vector) for name, vector in vectors.items()},
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterSciNotation, NullLocator
 
 from rankone.approximation.convergence import Convergence
 from rankone.approximation.result import Approximation
@@ -19,7 +20,7 @@ def draw_plots(
 ) -> list[Path]:
     """Write what there is to see; returns the files."""
     plots = {}
-    if convergence is not None and len(convergence.rows) > 1:
+    if convergence is not None and convergence.slope is not None:
         plots["convergence"] = lambda: plot_convergence(convergence)
     if result.grid.n == 2 and result.grid.d == 1:
         plots["picture"] = lambda: plot_picture(result)
@@ -48,7 +49,8 @@ def plot_convergence(convergence: Convergence) -> Figure:
         label="measured" if slope is None else f"measured, slope {slope:.2f}",
     )
     axes.set_xticks(cells, [str(D) for D in cells])
-    axes.minorticks_off()
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(1.5, 0.5)))
     axes.set_xlabel("D, cells per coordinate")
     axes.set_ylabel(f"$d_{{{last.p:g}}}$(f, network)")
     axes.set_title(f"{last.name}, n = {last.grid.n}, d = {last.grid.d}, {last.readout} readout")
@@ -82,6 +84,9 @@ def plot_picture(result: Approximation) -> Figure:
             axes.set_title(f"{title}, token {k + 1}")
             axes.set_xlabel("$x_1$")
             axes.set_ylabel("$x_2$")
+            axes.locator_params(nbins=3)
+            axes.ticklabel_format(useOffset=False)
             figure.colorbar(image, ax=axes, shrink=0.85)
-    figure.suptitle(f"{result.name}, D = {result.grid.cells}, {result.readout} readout")
+    which = f", output 1 of {result.outputs}" if result.outputs > 1 else ""
+    figure.suptitle(f"{result.name}{which}, D = {result.grid.cells}, {result.readout} readout")
     return figure

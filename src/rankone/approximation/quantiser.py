@@ -45,7 +45,7 @@ def choose_delta(grid: Grid, mapping: Mapping, readout: str, delta: float | None
 
 
 def quantiser(grid: Grid, mapping: Mapping, layout: Layout, delta: float) -> Stairs:
-    """Coordinate i of a token goes to the number of its cell, its key, and what is left of it.
+    """Coordinate i of a token stays; the number of its cell, and its key, are written beside it.
 
     Eq. 57 has steps at t/D, t = 0..D-1. On the compact domain the first is not needed; the other
     ramps lie on [t/D, t/D + delta) as there (t/D rounded to 44 bits). Eq. 57 sends a
@@ -54,17 +54,16 @@ def quantiser(grid: Grid, mapping: Mapping, layout: Layout, delta: float) -> Sta
     """
     d, D = grid.d, grid.cells
     start = np.round(np.arange(1, D) / D * 2.0**STEEPEST) / 2.0**STEEPEST
-    level = np.zeros((d, D, 2 * d + 2))
+    level = np.zeros((d, D, d + 2))
     for i in range(d):
-        level[i, :, i] = -(np.arange(D) + 0.5) / D
-        level[i, :, d + i] = np.arange(D)
-    level[0, :, layout.key] = 0.0 if mapping.keys is None else mapping.keys
-    level[0, :, layout.one] = 1.0
+        level[i, :, i] = np.arange(D)
+    level[0, :, d] = 0.0 if mapping.keys is None else mapping.keys
+    level[0, :, d + 1] = 1.0
     eye = torch.eye(layout.width, dtype=torch.float64)
     return Stairs.assemble(
         direction=eye[:d].clone(),
         start=torch.from_numpy(np.tile(start, (d, 1))),
         width=torch.full((d, D - 1), delta, dtype=torch.float64),
         level=torch.from_numpy(level),
-        output=eye[:, : 2 * d + 2].clone(),
+        output=eye[:, d : 2 * d + 2].clone(),
     )

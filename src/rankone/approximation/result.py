@@ -17,6 +17,7 @@ from rankone.approximation.function import Target
 from rankone.approximation.grid import Floats, Grid
 from rankone.approximation.measure import Measured
 from rankone.approximation.verify import Verified
+from rankone.errors import FunctionError
 from rankone.nn import Approximator
 
 
@@ -49,9 +50,16 @@ class Approximation:
 
     def __call__(self, x: ArrayLike) -> Floats:
         """The network on an array (..., n, d)."""
+        points = np.asarray(x, np.float64).copy()  # in order, and ours
+        wanted = (self.grid.n, self.grid.d)
+        if points.shape[-2:] != wanted:
+            raise FunctionError(
+                f"takes (..., {wanted[0]}, {wanted[1]}), not {points.shape}",
+                where=self.name,
+                remedy="give n tokens of d numbers",
+            )
         with torch.no_grad():
-            points = torch.from_numpy(np.asarray(x, np.float64))
-            return np.asarray(self.network(points).numpy())
+            return np.asarray(self.network(torch.from_numpy(points)).numpy())
 
     @property
     def name(self) -> str:

@@ -27,7 +27,7 @@ def save_approximation(
     """Write both files; returns them."""
     home = make_directory(directory)
     tensors = {name: p.detach().contiguous() for name, p in network.named_parameters()}
-    text = json.dumps(report, indent=2) + "\n"
+    text = json.dumps(report, indent=2, allow_nan=False) + "\n"
     return [write_file(home / WEIGHTS, serialize(tensors)), write_file(home / REPORT, text)]
 
 
@@ -70,7 +70,7 @@ def empty_network(report: dict[str, Any], steps: int) -> Approximator:
         return Approximator(
             low=empty(d),
             span=empty(d),
-            f1=Stairs(width, d, report["grid"] - 1, 2 * d + 2),
+            f1=Stairs(width, d, report["grid"] - 1, d + 2),
             attention=Rank1Attention(width, dtype=torch.float64),
             f2=TiltedStairs(width, steps, m, d) if linear else Stairs(width, 1, steps, m),
             outputs=m,

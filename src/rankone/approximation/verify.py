@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rankone.approximation.build import CHUNK, Built
+from rankone.approximation.build import Built, at_once, slices
 from rankone.approximation.function import Target, check_order
 from rankone.approximation.grid import Floats, Grid
 from rankone.errors import PrecisionError
@@ -16,7 +16,7 @@ from rankone.progress import Progress
 
 EXACT = 1e-12  # of the size of f: as far as the network may be off at the centres
 ROUNDINGS = 4  # by which the dense network may be off
-PLANES = 1 / 64  # of a plane: what rounding before the readout may change
+PLANES = 1e-6  # of a plane: what rounding before the readout may change
 DENSE_TOKENS, DENSE_UNITS = 48, 1 << 21
 
 
@@ -39,14 +39,14 @@ def verify(target: Target, built: Built, grid: Grid, seed: int, progress: Progre
     """
     rng = np.random.default_rng(seed)
     if not grid.positions:
-        some = rng.integers(len(built.sequences), size=min(len(built.sequences), CHUNK))
+        some = rng.integers(len(built.sequences), size=min(len(built.sequences), at_once(grid.n)))
         order = rng.permuted(np.tile(np.arange(grid.n), (len(some), 1)), axis=1)
         check_order(target, grid.centres(built.sequences[some]), built.values[some], order)
     size = 1e-300 + float(np.abs(built.values).max())
     worst = 0.0
-    for i in range(0, len(built.sequences), CHUNK):
-        progress("verify", i / len(built.sequences))
-        sequences, values = built.sequences[i : i + CHUNK], built.values[i : i + CHUNK]
+    for part in slices(len(built.sequences), at_once(grid.n)):
+        progress("verify", part.start / len(built.sequences))
+        sequences, values = built.sequences[part], built.values[part]
         if not grid.positions:
             order = rng.permuted(np.tile(np.arange(grid.n), (len(sequences), 1)), axis=1)
             sequences = np.take_along_axis(sequences, order, 1)

@@ -109,10 +109,10 @@ def approximate(
         grid = 32
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.approximation import Convergence, approximate, converge, draw_plots
-        from rankone.nn.store import make_directory
+        from rankone.nn.store import check_directory
 
         if out is not None:
-            make_directory(out)
+            check_directory(out)
         f = name if name is not None else _imported(str(function))
         settings: dict[str, Any] = {"n": n, "d": d, "domain": (low, high), "p": p}
         settings |= {"readout": readout, "positions": positions, "lipschitz": lipschitz}
@@ -143,6 +143,7 @@ def approximate(
 
 def _imported(path: str) -> Function:
     """module:name, looked for where the user is too."""
+    import contextlib
     import importlib
     import sys
 
@@ -151,12 +152,15 @@ def _imported(path: str) -> Function:
     module, _, name = path.partition(":")
     sys.path.insert(0, "")
     try:
-        found: Function = getattr(importlib.import_module(module), name)
+        with contextlib.redirect_stdout(sys.stderr):
+            imported = importlib.import_module(module)
+        found: Function = getattr(imported, name)
         if not callable(found):
             raise TypeError("it cannot be called")
-    except Exception as error:  # whatever the user's module does
+    except (Exception, SystemExit) as error:  # whatever the user's module does
+        told = " ".join(str(error).split())[:200]
         raise FunctionError(
-            f"cannot be imported ({type(error).__name__}: {error})",
+            f"cannot be imported ({type(error).__name__}: {told})",
             where=path,
             remedy="give module:name, with the module here or installed",
         ) from None

@@ -21,9 +21,9 @@ class Approximator(nn.Module):
     with `positions` it puts 0, 1, ..., n - 1 on the last of them before the output (a positional
     encoding). P reads the last ``outputs`` coordinates. In between are ``f1`` (eq. 3),
     ``attention`` (eq. 2, 20) and ``f2`` (eq. 3), each with its skip connection; each can be called
-    by itself. Without positions, tokens are sorted on the way in and put back on the way out: it
-    changes nothing but the order of sums, and makes a permuted sequence give the permuted output
-    to the last bit.
+    by itself. Without positions, tokens are sorted on the way in and put back on the way out, and
+    equal ones take the output of the first: it changes nothing but rounding, and makes a permuted
+    sequence give the permuted output to the last bit.
     """
 
     def __init__(
@@ -70,7 +70,12 @@ class Approximator(nn.Module):
         for i in reversed(range(x.shape[-1])):  # the first coordinate decides
             again = x[..., i].detach().gather(-1, order).sort(stable=True).indices
             order = order.gather(-1, again)
-        out = layers(x.gather(-2, order.unsqueeze(-1).expand_as(x)))
+        tokens = x.gather(-2, order.unsqueeze(-1).expand_as(x))
+        new = (tokens[..., 1:, :] != tokens[..., :-1, :]).any(-1)
+        first = (new * torch.arange(1, x.shape[-2])).cummax(-1).values  # of equal ones
+        first = pad(first, (1, 0)).unsqueeze(-1)
+        out = layers(tokens)
+        out = out.gather(-2, first.expand_as(out))
         return torch.empty_like(out).scatter(-2, order.unsqueeze(-1).expand_as(out), out)
 
     def expand(self) -> Approximator:

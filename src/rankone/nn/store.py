@@ -136,6 +136,16 @@ def make_directory(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
+def check_directory(path: str | os.PathLike[str]) -> None:
+    """Refuse, before any work is done for it, a directory that cannot be made or written to."""
+    target = Path(path)
+    while not target.exists() and target != target.parent:
+        target = target.parent
+    if not target.is_dir() or not os.access(target, os.W_OK):
+        what = "cannot be written to" if target.is_dir() else f"{target} is a file"
+        raise OutputError(what, where=str(path), remedy="choose another directory")
+
+
 def check_place(path: str | os.PathLike[str]) -> None:
     """Refuse, before any work is done for it, a file for which there is no directory."""
     target = Path(path)

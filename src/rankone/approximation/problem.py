@@ -1,0 +1,119 @@
+"""A function and all that was asked for, ready to be solved on one grid after another."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rankone.approximation.bound import bound
+from rankone.approximation.build import Order, build
+from rankone.approximation.function import PROBES, Function, Target
+from rankone.approximation.functions import Modulus, Named, named_function
+from rankone.approximation.grid import Floats, Grid
+from rankone.approximation.measure import Measured, measure
+from rankone.approximation.memory import check_size
+from rankone.approximation.result import Approximation
+from rankone.approximation.verify import verify
+from rankone.errors import FunctionError
+from rankone.progress import Progress
+
+
+@dataclass(frozen=True)
+class Problem:
+    """``target`` is f as it was checked, ``modulus`` how fast it can change, if that is known;
+
+    ``grid`` the domain, with any number of cells. The rest is as in `approximate`.
+    """
+
+    target: Target
+    modulus: Modulus | None
+    grid: Grid
+    readout: Order
+    p: float
+    delta: float | None
+    samples: int
+    memory: float | None
+    seed: int
+    epsilon: float | None
+    progress: Progress
+
+    @property
+    def linear(self) -> bool:
+        return self.readout == "linear"
+
+    def solve(self, cells: int, tried: list[tuple[int, float]]) -> Approximation:
+        """Build, verify and measure."""
+        grid, target, p = replace(self.grid, cells=cells), self.target, self.p
+        check_size(grid, target.outputs, linear=self.linear, memory=self.memory)
+        self.progress(f"{grid.context_ids:,} context ids", 0.0)
+        times = [time.perf_counter()]
+        built = build(target, grid, self.readout, self.delta, self.progress)
+        times.append(time.perf_counter())
+        verified = verify(target, built, grid, self.seed, self.progress)
+        times.append(time.perf_counter())
+        measured = measure(
+            target,
+            built,
+            grid,
+            p=p,
+            samples=self.samples,
+            seed=self.seed,
+            progress=self.progress,
+        )
+        times.append(time.perf_counter())
+        seconds = dict(zip(("build", "verify", "measure"), np.diff(times).tolist(), strict=True))
+        modulus = self.modulus or Modulus(measured.steepest)
+        check_modulus(target, modulus, measured)
+        known = self.modulus is not None
+        return Approximation(
+            target=target,
+            network=built.network,
+            grid=grid,
+            readout=self.readout,
+            p=p,
+            epsilon=self.epsilon,
+            measured=measured,
+            bound=bound(built, grid, modulus, outputs=target.outputs, p=p, guaranteed=known),
+            verified=verified,
+            gap=built.mapping.gap,
+            delta=built.delta,
+            tried=tried,
+            seed=self.seed,
+            seconds={**seconds, "total": times[-1] - times[0]},
+        )
+
+
+def resolve(f: Function | str, grid: Grid, seed: int, lipschitz: float | None) -> Named:
+    """A built-in function by its name, or the user's own."""
+    given = None if lipschitz is None else Modulus(float(lipschitz))
+    if isinstance(f, str):
+        named = named_function(f, n=grid.n, low=grid.low, high=grid.high, seed=seed)
+        return replace(named, modulus=given or named.modulus)
+    if not callable(f):
+        raise FunctionError(f"{f!r} cannot be called", remedy="give a function, or a name")
+    name = getattr(f, "__name__", type(f).__name__)
+    return Named("f" if name == "<lambda>" else name, f, given)
+
+
+def probes(grid: Grid, seed: int) -> Floats:
+    """Inputs to try f on: random ones, equal tokens, and the corners of the box."""
+    rng = np.random.default_rng(seed)
+    z = rng.random((PROBES, grid.n, grid.d))
+    z[-8:] = z[-8:, :1]
+    z[-12:-8] = np.round(z[-12:-8])
+    z[-14:-12] = np.array([0.0, 1.0])[:, None, None]
+    return np.asarray(grid.low + grid.span * z)
+
+
+def check_modulus(target: Target, modulus: Modulus, measured: Measured) -> None:
+    """Refuse a Lipschitz constant that f was seen to break."""
+    if modulus.exponent == 1.0 and measured.steepest > modulus.constant * (1 + 1e-9):
+        raise FunctionError(
+            f"changes by {measured.steepest:.6g} times the distance between "
+            f"{measured.steepest_at.tolist()} and the centre of its cell: more than the Lipschitz "
+            f"constant {modulus.constant:g}",
+            where=target.name,
+            remedy="give a larger constant, or none",
+        )

@@ -1,0 +1,62 @@
+"""What may be asked for: each setting with its type and range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankone.approximation.grid import Floats
+from rankone.errors import SettingError
+
+WHOLE, NUMBER = (int, np.integer), (int, float, np.integer, np.floating)
+RULES: dict[str, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
+    "n": (WHOLE, lambda n: n >= 1, "a whole number from 1"),
+    "d": (WHOLE, lambda d: d >= 1, "a whole number from 1"),
+    "grid": (WHOLE, lambda cells: cells >= 1, "a whole number from 1"),
+    "epsilon": (NUMBER, lambda e: 0 < e < math.inf, "a positive number"),
+    "p": (NUMBER, lambda p: 1 <= p < math.inf, "a number from 1"),
+    "readout": ((str,), lambda kind: kind in ("constant", "linear"), "constant or linear"),
+    "samples": (WHOLE, lambda samples: samples >= 256, "a whole number from 256"),
+    "lipschitz": (NUMBER, lambda L: 0 <= L < math.inf, "a number from 0"),
+    "delta": (NUMBER, lambda delta: 0 < delta < math.inf, "a positive number"),
+    "memory": (NUMBER, lambda memory: memory >= 0, "a number of bytes"),
+    "seed": (WHOLE, lambda seed: seed >= 0, "a whole number from 0"),
+}
+OPTIONAL = {"grid", "epsilon", "lipschitz", "delta", "memory"}
+
+
+def check_settings(**settings: Any) -> None:
+    """Refuse a setting of the wrong type or out of range."""
+    for name, value in settings.items():
+        types, sound, wanted = RULES[name]
+        if value is None and name in OPTIONAL:
+            continue
+        if not isinstance(value, types) or isinstance(value, bool) or not sound(value):
+            raise SettingError(f"{name} = {value!r} cannot be used", remedy=f"take {wanted}")
+
+
+def read_domain(domain: ArrayLike, n: int, d: int, p: float) -> tuple[Floats, Floats]:
+    """Low and high of each coordinate."""
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, np.float64), (d,)).copy() for end in domain)  # type: ignore[union-attr]
+    except (TypeError, ValueError):
+        raise SettingError(
+            f"{domain!r} is no domain", remedy=f"give (low, high), each a number or {d} numbers"
+        ) from None
+    with np.errstate(over="ignore", invalid="ignore"):
+        span = high - low
+        sound = np.isfinite(span).all() and (span > 0).all()
+    what = f"the domain from {low.tolist()} to {high.tolist()}"
+    if not sound:
+        raise SettingError(
+            f"{what} is empty or not finite", remedy="give (low, high) with low < high"
+        )
+    if abs(n * float(np.log10(span).sum())) / p > 300:
+        raise SettingError(
+            f"the volume of {what} is beyond float64", remedy="measure in other units"
+        )
+    return low, high
