@@ -103,7 +103,7 @@ def in_turn(first: Tensor, second: Tensor) -> Tensor:
 
     That is 1 2 2 1 2 1 1 2 ...: every second, fourth, eighth of it is as balanced as the whole, so
     that partial sums stay small whether a product adds up in one go or in 2, 4, 8 lanes. The first
-    two axes number the steps.
+    axis is the flight, the second the step: of each flight all, for every third is not balanced.
     """
     pairs = torch.stack([first, second], 2).flatten(0, 1)
     j = torch.arange(len(pairs))
@@ -167,23 +167,27 @@ class TiltedStairs(Stairs):
         j = torch.arange(len(start))
         before, after = self._plane(j, start), self._plane(j + 1, start + self.width[0])
         grade, tilt = (after - before) / width, self.tilt
-        turn = self.slope.diff(dim=0).movedim(2, 1) * self.reach  # steps x e x c
-        row = (self.direction[0] / width).unsqueeze(1)
-        bias = -start.unsqueeze(-1) / width
-        turned = 2 * row + self.residual / self.reach
-        halved = (2 * bias - 1.0).expand(-1, len(self.residual))
-        again = (2 * row).expand_as(turned)
-        biases = torch.cat([bias, halved], 1), torch.cat([bias - 1.0, halved], 1)
-        begin, end = width * (grade - tilt[:-1]), width * (tilt[1:] - grade)
-        rises = (torch.cat([e.unsqueeze(1), t], 1) for e, t in ((begin, turn), (end, -turn)))
+        turn = self.slope.diff(dim=0).movedim(2, 0) * self.reach  # e x steps x c
+        row, bias = self.direction / width, -start / self.width[0]
+        turned = 2 * row + (self.residual / self.reach).unsqueeze(1)
+        halved = (2 * bias - 1.0).expand(len(turn), -1)
         ends = torch.cat([self.middle[:1], start[:1]])
         left = ends.min() - 1.0 - ends.abs().max()  # so far off that no context id is left of it
         slope = self.slope[0].T * self.reach
-        first = torch.cat([self.direction, self.residual / self.reach])
-        bias_first = torch.cat([-left.reshape(1), slope.new_ones(len(slope))])
+
+        def pairs(ramp: tuple[Tensor, Tensor], turns: tuple[Tensor, Tensor]) -> Tensor:
+            """The ramp along s first, then each r_i: 1 + e flights of steps."""
+            first, second = (
+                torch.cat([a.unsqueeze(0), b]) for a, b in zip(ramp, turns, strict=True)
+            )
+            return in_turn(first, second)
+
+        weight1 = pairs((row, row), (turned, (2 * row).expand_as(turned)))
+        bias1 = pairs((bias, bias - 1.0), (halved, halved))
+        rise = pairs((width * (grade - tilt[:-1]), width * (tilt[1:] - grade)), (turn, -turn))
         return self._feedforward(
-            torch.cat([first, in_turn(torch.cat([row, turned], 1), torch.cat([row, again], 1))]),
-            torch.cat([bias_first, in_turn(*biases)]),
-            torch.cat([tilt[:1], slope, in_turn(*rises)]),
+            torch.cat([self.direction, self.residual / self.reach, weight1]),
+            torch.cat([-left.reshape(1), slope.new_ones(len(slope)), bias1]),
+            torch.cat([tilt[:1], slope, rise]),
             self.level[0, 0] + tilt[0] * (left - self.middle[0]) - slope.sum(0),
         )
