@@ -12,7 +12,7 @@ import pytest
 from rankone import approximate
 from rankone.approximation import FUNCTIONS, named_function
 from rankone.approximation.bound import bound
-from rankone.approximation.build import Built, Order, build
+from rankone.approximation.build import Built, Kind, build
 from rankone.approximation.function import Target
 from rankone.approximation.functions import Modulus, Named
 from rankone.approximation.grid import Grid
@@ -20,7 +20,7 @@ from rankone.approximation.verify import run
 from rankone.errors import FunctionError, SettingError
 
 POWERS = (1.0, 1.5, 2.0, 3.0, 6.0)
-ORDERS: tuple[Order, ...] = ("constant", "linear")
+ORDERS: tuple[Kind, ...] = ("constant", "linear")
 POINTS = 1000
 
 
@@ -44,7 +44,7 @@ def check_bound(named: Named, built: Built, grid: Grid, x: Any) -> None:
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_bound_is_above_the_error(name: str, order: Order, wide: bool) -> None:
+def test_bound_is_above_the_error(name: str, order: Kind, wide: bool) -> None:
     """Everywhere: n, d, grids, boxes, all p; with ramps as narrow and as wide as they may be."""
     recipe = FUNCTIONS[name]
     box = (-2.0, 3.0) if wide else (0.0, 1.0)
@@ -133,7 +133,7 @@ def test_bound_is_guaranteed_only_with_a_constant() -> None:
 @pytest.mark.parametrize("readout", ORDERS)
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (2, 1), (3, 1), (2, 2)])
 def test_a_constant_that_is_too_small_is_refused_with_the_input(
-    n: int, d: int, readout: Order
+    n: int, d: int, readout: Kind
 ) -> None:
     def f(x: Any) -> Any:
         return 3 * x + np.cos(x)  # slopes from 3 - sin 3 to 3 + sin 1

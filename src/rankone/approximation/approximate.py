@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from rankone.approximation.build import Order
+from rankone.approximation.build import Kind
 from rankone.approximation.function import Function, check_function
 from rankone.approximation.grid import Grid
 from rankone.approximation.memory import largest_grid
@@ -33,7 +33,7 @@ def approximate(
     grid: int | None = None,
     epsilon: float | None = None,
     p: float = 2.0,
-    readout: Order = "constant",
+    readout: Kind = "constant",
     positions: bool = False,
     lipschitz: float | None = None,
     delta: float | None = None,

@@ -20,7 +20,7 @@ from rankone.errors import FunctionError
 from rankone.nn import Approximator, FeedForward, Rank1Attention, Stairs
 from rankone.progress import Progress
 
-Order = Literal["constant", "linear"]
+Kind = Literal["constant", "linear"]  # what the readout gives a cell
 
 
 def at_once(n: int) -> int:
@@ -51,18 +51,16 @@ class Built:
         return np.asarray(self.f1.start[0].detach().numpy())
 
 
-def build(
-    target: Target, grid: Grid, order: Order, delta: float | None, progress: Progress
-) -> Built:
+def build(target: Target, grid: Grid, kind: Kind, delta: float | None, progress: Progress) -> Built:
     """Weights for f on a grid; nothing of it is verified yet."""
     sequences = grid.all_sequences()
     layout = Layout(grid.d, target.outputs, grid.positions)
 
     progress("context ids", 0.0)
     mapping = choose_mapping(grid, sequences)
-    delta = choose_delta(grid, mapping, order, delta)
+    delta = choose_delta(grid, mapping, kind, delta)
     f1 = quantiser(grid, mapping, layout, delta)
-    g = gradient(grid, mapping, sequences) if order == "linear" else None
+    g = gradient(grid, mapping, sequences) if kind == "linear" else None
     tip = 0.0 if g is None else eta(grid, mapping, g)
     attention = rank1_attention(grid, mapping, layout, tip)
 
@@ -120,9 +118,8 @@ def alike(target: Target, grid: Grid, sequences: Ints, values: Floats) -> Floats
 
 def rank1_attention(grid: Grid, mapping: Mapping, layout: Layout, eta: float) -> Rank1Attention:
     """Eq. 20: v1 makes the key, v2 a multiple of the coordinate that is 1, W^O a new coordinate."""
-    number = {grid.d + i: float(grid.cells**i) for i in range(grid.d)}
-    weights = number if mapping.keys is None else {layout.key: 1.0}
-    key = layout.vector(weights) / mapping.widest
+    unscaled = layout.number(grid.cells) if mapping.keys is None else {layout.key: 1.0}
+    key = layout.vector(unscaled) / mapping.widest
     for i in range(grid.d):
         key += eta * layout.vector(layout.residual(i, grid.cells))
     if grid.positions:

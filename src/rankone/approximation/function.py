@@ -77,12 +77,16 @@ def ask(function: Function, x: Floats, name: str) -> NDArray[Any]:
             for row in x[:RETRIED]:
                 ask(function, row[None], name)
         where = f"at {show(x[0])}" if len(x) == 1 else f"on an input of shape {x.shape}"
-        told = " ".join(str(error).split())[:200]
         raise FunctionError(
-            f"fails {where}: {type(error).__name__}: {told}",
+            f"fails {where}: {told(error)}",
             where=name,
             remedy="it must take an array (batch, n, d) and return (batch, n, m)",
         ) from error
+
+
+def told(error: BaseException) -> str:
+    """What somebody else's code has to say, on one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def check_function(
@@ -97,16 +101,8 @@ def check_function(
     outputs = evaluate(function, probes[:1], name).shape[-1]
     target = Target(function, name, outputs, max(1e-9, 2.0**12 * rounding))
     y = target(probes)
-    again = target(probes)
-    compare(
-        target,
-        probes,
-        y,
-        again,
-        "not deterministic",
-        "draw what is random once, outside",
-        exact=True,
-    )
+    remedy = "draw what is random once, outside of it"
+    compare(target, probes, y, target(probes), "not deterministic", remedy, exact=True)
     alone = np.concatenate([target(probe[None]) for probe in probes])
     compare(target, probes, y, alone, "mixes the sequences of a batch", "treat axis 0 as a batch")
     if not positions:

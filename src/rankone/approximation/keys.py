@@ -15,8 +15,8 @@ def distinct_sums(size: int, h: int) -> NDArray[int64]:
     """`size` integers from 0 up, in order, all of whose sums of `h` (repeats allowed) differ.
 
     The narrower of two: 0 and the powers of h + 1 (sums are numbers written in that base), or the
-    set of Bose and Chowla (1962), p numbers below p^h for a prime p, which is as narrow as can be
-    up to a factor of about h!.
+    set of Bose and Chowla (1962), p numbers below p^h for a prime p. It has about p^h / h! sums, so
+    it is as narrow as can be up to a factor of about h h!.
 
     >>> distinct_sums(4, 2).tolist()
     [0, 1, 3, 9]

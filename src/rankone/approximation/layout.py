@@ -47,6 +47,10 @@ class Layout:
     def width(self) -> int:
         return self.key + 3 + self.positions + self.outputs
 
+    def number(self, cells: int) -> dict[int, float]:
+        """The number of a token: t_1 + t_2 D + ... + t_d D^(d-1)."""
+        return {self.d + i: float(cells**i) for i in range(self.d)}
+
     def residual(self, i: int, cells: int) -> dict[int, float]:
         """How far a token is from the middle of its cell: z_i - (t_i + 1/2) / D."""
         return {i: 1.0, self.d + i: -1.0 / cells, self.one: -0.5 / cells}

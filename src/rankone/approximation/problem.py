@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankone.approximation.bound import bound
-from rankone.approximation.build import Order, build
+from rankone.approximation.build import Kind, build
 from rankone.approximation.function import PROBES, Function, Target
 from rankone.approximation.functions import Modulus, Named, named_function
 from rankone.approximation.grid import Floats, Grid
@@ -30,7 +30,7 @@ class Problem:
     target: Target
     modulus: Modulus | None
     grid: Grid
-    readout: Order
+    readout: Kind
     p: float
     delta: float | None
     samples: int

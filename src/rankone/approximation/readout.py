@@ -13,7 +13,7 @@ from rankone.nn import Stairs
 
 def line(grid: Grid, layout: Layout, reach: float) -> torch.Tensor:
     """The direction a of s = a^T h, `reach` being the largest key: see `Mapping`."""
-    own = {grid.d + i: float(grid.cells**i) for i in range(grid.d)}
+    own = layout.number(grid.cells)
     if grid.positions:
         own[layout.place] = float(grid.tokens)
     return layout.vector({**own, layout.context: 0.5 / reach})

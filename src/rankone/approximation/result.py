@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from rankone.approximation.bound import Bound
-from rankone.approximation.build import Order
+from rankone.approximation.build import Kind
 from rankone.approximation.function import Target
 from rankone.approximation.grid import Floats, Grid
 from rankone.approximation.measure import Measured
@@ -36,7 +36,7 @@ class Approximation:
     target: Target
     network: Approximator
     grid: Grid
-    readout: Order
+    readout: Kind
     p: float
     epsilon: float | None
     measured: Measured

@@ -16,7 +16,7 @@ from rankone.progress import Progress
 
 EXACT = 1e-12  # of the size of f: as far as the network may be off at the centres
 ROUNDINGS = 4  # by which the dense network may be off
-PLANES = 1e-6  # of a plane: what rounding before the readout may change
+PLANES = 1 / 64  # of a plane: what rounding before the readout may change
 DENSE_TOKENS, DENSE_UNITS = 48, 1 << 21
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def approximate(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="A built-in function.", show_default=False),
+        typer.Argument(metavar="NAME", help="A built-in function.", show_default=False),
     ] = None,
     function: Annotated[
         str | None,
@@ -147,6 +147,7 @@ def _imported(path: str) -> Function:
     import importlib
     import sys
 
+    from rankone.approximation.function import told
     from rankone.errors import FunctionError
 
     module, _, name = path.partition(":")
@@ -158,9 +159,8 @@ def _imported(path: str) -> Function:
         if not callable(found):
             raise TypeError("it cannot be called")
     except (Exception, SystemExit) as error:  # whatever the user's module does
-        told = " ".join(str(error).split())[:200]
         raise FunctionError(
-            f"cannot be imported ({type(error).__name__}: {told})",
+            f"cannot be imported ({told(error)})",
             where=path,
             remedy="give module:name, with the module here or installed",
         ) from None

@@ -41,16 +41,15 @@ class Approximator(nn.Module):
         self.low, self.span = nn.Parameter(low), nn.Parameter(span)
         self.f1, self.attention, self.f2 = f1, attention, f2
         self.outputs, self.positions = outputs, positions
-        layer = f1.output.shape[0] if isinstance(f1, Stairs) else f1.weight1.shape[1]
-        self.width = layer
+        self.width = f1.output.shape[0] if isinstance(f1, Stairs) else f1.weight1.shape[1]
 
     def embed(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n w"]:
         """E(X)."""
         z = (x - self.low) / self.span
         if not self.positions:
             return pad(z, (0, self.width - z.shape[-1]))
-        n = z.shape[-2]
-        place = torch.arange(n, dtype=z.dtype).unsqueeze(-1).expand(*z.shape[:-1], 1)
+        place = torch.arange(z.shape[-2], dtype=z.dtype, device=z.device)
+        place = place.unsqueeze(-1).expand(*z.shape[:-1], 1)
         room = self.width - z.shape[-1] - 1 - self.outputs
         return pad(torch.cat([pad(z, (0, room)), place], -1), (0, self.outputs))
 
@@ -66,14 +65,14 @@ class Approximator(nn.Module):
         """Layers on the sequence with its tokens sorted, put back afterwards."""
         if self.positions:
             return layers(x)
-        order = torch.arange(x.shape[-2]).expand(x.shape[:-1])
+        places = torch.arange(x.shape[-2], device=x.device)
+        order = places.expand(x.shape[:-1])
         for i in reversed(range(x.shape[-1])):  # the first coordinate decides
             again = x[..., i].detach().gather(-1, order).sort(stable=True).indices
             order = order.gather(-1, again)
         tokens = x.gather(-2, order.unsqueeze(-1).expand_as(x))
         new = (tokens[..., 1:, :] != tokens[..., :-1, :]).any(-1)
-        first = (new * torch.arange(1, x.shape[-2])).cummax(-1).values  # of equal ones
-        first = pad(first, (1, 0)).unsqueeze(-1)
+        first = pad((new * places[1:]).cummax(-1).values, (1, 0)).unsqueeze(-1)  # of equal ones
         out = layers(tokens)
         out = out.gather(-2, first.expand_as(out))
         return torch.empty_like(out).scatter(-2, order.unsqueeze(-1).expand_as(out), out)

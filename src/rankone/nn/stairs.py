@@ -140,7 +140,7 @@ class TiltedStairs(Stairs):
     def _climb(self, flight: int, s: Tensor, tokens: Tensor) -> Tensor:
         r = tokens @ self.residual.T
         if not self.start.shape[1]:
-            only = torch.zeros(len(s), dtype=torch.long)
+            only = torch.zeros(len(s), dtype=torch.long, device=s.device)
             return self._plane(only, s) + torch.einsum("kce,ke->kc", self.slope[only], r)
         step, share = self._step(flight, s)
         begin = self.start[flight, step]
