@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ QUICK = ("--grid", "4", "--samples", "256", "--no-table")
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory with modules of the user, who is in it."""
     (tmp_path / "mine_.py").write_text(MINE)
     (tmp_path / "leaves_.py").write_text("import sys\nsys.exit(0)\n")
@@ -38,9 +39,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "broken_.py").write_text("def f(x) return x\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    return tmp_path
+    yield tmp_path
+    for name in ("mine_", "leaves_", "raises_", "broken_"):
+        sys.modules.pop(name, None)
 
 
 def strict(text: str) -> Any:
@@ -233,7 +235,7 @@ def test_a_function_of_the_current_directory(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["loud", "warns"])
-@pytest.mark.filterwarnings("always")
+@pytest.mark.filterwarnings("once")
 @pytest.mark.usefixtures("home")
 def test_json_is_one_object_whatever_the_function_prints(run: Run, name: str) -> None:
     answer = run("approximate", "--function", f"mine_:{name}", *QUICK, "--json")

@@ -45,9 +45,9 @@ def candidates(grid: Grid) -> Iterator[Mapping]:
     """Three ways to tell contexts apart by one number.
 
     *Sums* (d = 1 or n = 2). F1 may send a cell to any key, so take keys with distinct sums: a query
-    y near 0 makes c the mean plus y times the variance, at most y / 4; y = 1 / (n range) leaves
-    three quarters of the smallest gap, 1 / (n range). For n = 2 there is one other token, c grows
-    with its key for all y <= 1, and the keys are the numbers of the cells.
+    y near 0 makes c the mean plus at most y / 4, for its derivative is a variance, and
+    y = 1 / (n widest) leaves three quarters of the smallest gap, 1 / (n widest). For n = 2 there is
+    one other token, c grows with its key for all y <= 1, and the keys are the cells' numbers.
 
     *Powers* (d > 1). F1 acts on coordinates one by one, and sums of such keys cannot tell
     {(0, 0), (1, 1)} from {(0, 1), (1, 0)}. The softmax can: c = mean + y variance + O(y^2), the
