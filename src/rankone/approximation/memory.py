@@ -18,7 +18,8 @@ def needed(grid: Grid, outputs: int, *, linear: bool = False) -> int:
     """Bytes: sequences and values; ids, sorted, as weights; the matrices of the dense check."""
     per_id = 6 + 4 * outputs + (2 + 2 * outputs * (1 + grid.d) if linear else 0)
     width = Layout(grid.d, outputs, grid.positions).width
-    dense = 4 * width * min(2 * grid.context_ids, DENSE_UNITS)
+    units = 2 * grid.context_ids * (1 + grid.d if linear else 1)
+    dense = 9 * width * min(units, DENSE_UNITS)  # two matrices, and copies of them on the way
     return 8 * (grid.context_ids * per_id + grid.sequences * grid.n * (3 + 2 * outputs) + dense)
 
 
