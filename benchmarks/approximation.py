@@ -94,7 +94,7 @@ def linear() -> None:
 
 
 def million() -> None:
-    """Four ways to a million context ids."""
+    """Ways to a million context ids."""
     rows, slowest = [], 0.0
     cases = [("mean-centring", 2, 1, 1000, False), ("nearest", 3, 1, 126, False)]
     cases += [("softmax", 2, 2, 32, False), ("soft-rank", 3, 2, 12, False)]

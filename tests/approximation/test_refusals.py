@@ -234,3 +234,33 @@ def test_the_largest_grid_that_fits_does_fit() -> None:
     assert small(centred, grid=largest, memory=1e5).grid.cells == largest
     with pytest.raises(SizeError):
         small(centred, grid=largest + 1, memory=1e5)
+
+
+def by_place(x: Floats) -> Floats:
+    """0, 1, ..., n - 1, for every sequence."""
+    return np.broadcast_to(np.arange(x.shape[1])[None, :, None], x.shape)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: 1e9 + 0.4 * by_place(x) + 0 * x,
+        lambda x: 1e9 + 0.4 * by_place(x) * x,
+        lambda x: (x * (1 + by_place(x))).astype(np.float16),
+        lambda x: (1 + 4e-4 * by_place(x) + 0 * x).astype(np.float32),
+    ],
+)
+def test_an_offset_or_few_digits_do_not_hide_the_order(f: Callable[[Floats], Floats]) -> None:
+    with pytest.raises(FunctionError, match="not permutation equivariant"):
+        small(f, n=2)
+
+
+def test_an_offset_does_not_hide_a_slope() -> None:
+    with pytest.raises(FunctionError, match="more than the Lipschitz constant"):
+        small(lambda x: 1e6 + 1e-7 * np.abs(x - 0.3), lipschitz=1e-12)
+
+
+@pytest.mark.parametrize("domain", [(2.0**52, 2.0**52 + 4), (1e9, 1e9 + 1e-3)])
+def test_a_domain_with_hardly_any_floats_is_refused(domain: tuple[float, float]) -> None:
+    with pytest.raises(SettingError, match="too few floats"):
+        small(lambda x: x - domain[0], domain=domain)

@@ -169,7 +169,7 @@ def test_positions(run: Run) -> None:
         *((("softmax", "--delta", delta), "delta") for delta in ("0", "1", "-1", "nan")),
         *((("softmax", "--samples", samples), "--samples") for samples in ("0", "255", "-1")),
         *((("softmax", "--memory", memory), "memory") for memory in ("-1", "nan")),
-        (("softmax", "--memory", "1e-6"), "the largest grid that fits"),
+        (("softmax", "--memory", "1e-5"), "the largest grid that fits"),
         (("softmax", "--memory", "0"), "MB may be used"),
         (("softmax", "--seed", "-1"), "--seed"),
         (("softmax", "--readout", "planes"), "--readout"),

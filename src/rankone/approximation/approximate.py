@@ -21,7 +21,7 @@ from rankone.progress import Progress
 SAMPLES = 1 << 16
 FIRST = 2  # the grid that an error is first measured on
 SLACK = 1.03  # how much finer a grid is taken than the last error says
-FASTEST = {"constant": 1.5, "linear": 3.0}  # more than the rate at which an error can fall
+FASTEST = {"constant": 1.2, "linear": 3.0}  # more than the rate at which an error can fall
 
 
 def approximate(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +12,8 @@ from rankone.approximation.function import ORDER, Target, show
 from rankone.approximation.grid import Floats, Grid, Ints
 from rankone.approximation.layout import Layout
 from rankone.approximation.mapping import Mapping, choose_mapping
-from rankone.approximation.planes import eta, find_planes, gradient, tilted_readout
+from rankone.approximation.parts import at_once, slices
+from rankone.approximation.planes import choose_eta, find_planes, gradient, tilted_readout
 from rankone.approximation.quantiser import choose_delta, quantiser
 from rankone.approximation.readout import line, readout
 from rankone.errors import FunctionError
@@ -21,16 +21,6 @@ from rankone.nn import Approximator, FeedForward, Rank1Attention, Stairs
 from rankone.progress import Progress
 
 Kind = Literal["constant", "linear"]  # what the readout gives a cell
-
-
-def at_once(n: int) -> int:
-    """How many sequences go through the network at once."""
-    return max(16, (1 << 15) // n)
-
-
-def slices(length: int, size: int) -> Iterator[slice]:
-    """Cut 0, ..., length - 1 into parts."""
-    return (slice(i, i + size) for i in range(0, length, size))
 
 
 @dataclass(frozen=True)
@@ -42,6 +32,7 @@ class Built:
     f2: Stairs
     mapping: Mapping
     delta: float
+    height: float  # of the planes of the readout on their cells; 0 if it is constant
     sequences: Ints
     values: Floats
 
@@ -61,8 +52,8 @@ def build(target: Target, grid: Grid, kind: Kind, delta: float | None, progress:
     delta = choose_delta(grid, mapping, kind, delta)
     f1 = quantiser(grid, mapping, layout, delta)
     g = gradient(grid, mapping, sequences) if kind == "linear" else None
-    tip = 0.0 if g is None else eta(grid, mapping, g)
-    attention = rank1_attention(grid, mapping, layout, tip)
+    eta = 0.0 if g is None else choose_eta(grid, mapping, g)
+    attention = rank1_attention(grid, mapping, layout, eta)
 
     direction = line(grid, layout, mapping.range(grid.n))
     network = Approximator(
@@ -90,13 +81,15 @@ def build(target: Target, grid: Grid, kind: Kind, delta: float | None, progress:
     progress("readout", 0.0)
     line_ids, levels = ids[owners], values[owners]
     f2: Stairs
+    height = 0.0
     if g is None:
         f2 = readout(direction, layout, line_ids, levels)
     else:
         planes = find_planes(target, grid, sequences, g)
-        f2 = tilted_readout(direction, grid, mapping, layout, line_ids, levels, planes, tip)
+        height = planes.height(grid.cells)
+        f2 = tilted_readout(direction, grid, mapping, layout, line_ids, levels, planes, eta)
     network.f2 = f2
-    return Built(network, f1, f2, mapping, delta, sequences, values)
+    return Built(network, f1, f2, mapping, delta, height, sequences, values)
 
 
 def alike(target: Target, grid: Grid, sequences: Ints, values: Floats) -> Floats:
@@ -105,7 +98,7 @@ def alike(target: Target, grid: Grid, sequences: Ints, values: Floats) -> Floats
     equal = np.take_along_axis(values, first, 1)
     off = np.abs(values - equal).max((1, 2))
     row = int(off.argmax())
-    if off[row] > target.tolerance * np.abs(values).max():
+    if off[row] > target.rounding(values):
         x = grid.centres(sequences[row])
         raise FunctionError(
             f"not permutation equivariant: at {show(x)}, where tokens are equal, it gives "

@@ -17,6 +17,7 @@ from rankone.errors import FunctionError
 Function = Callable[[Floats], Any]
 
 PROBES = 64
+EPSILON = float(np.finfo(np.float64).eps)
 ORDER = "take positions=True (--positions), for functions of the order too"
 RETRIED = 256  # sequences that a function which fails is asked for one by one
 
@@ -25,14 +26,22 @@ RETRIED = 256  # sequences that a function which fails is asked for one by one
 class Target:
     """f from (batch, n, d) to (batch, n, m); every value it gives is checked.
 
-    ``outputs`` is m, ``name`` how messages call it, ``tolerance`` how far apart, beside the largest
-    value, two values may be that differ by rounding alone.
+    ``outputs`` is m, ``name`` how messages call it, ``epsilon`` the rounding of its numbers.
     """
 
     function: Function
     name: str
     outputs: int
-    tolerance: float = 1e-9
+    epsilon: float = EPSILON
+
+    def rounding(self, y: Floats) -> float:
+        """How far two values may be apart that differ by rounding alone, among values y.
+
+        A function may lose digits on the way, as a difference of its values has them; but an offset
+        that all of them share must not hide what is more than its last digits.
+        """
+        lost = max(1e-9, 64 * self.epsilon)
+        return float(lost * (y.max() - y.min()) + 64 * self.epsilon * np.abs(y).max())
 
     def __call__(self, x: Floats) -> Floats:
         """f(x), asked on a copy; refuses a shape or a number that cannot be used."""
@@ -97,9 +106,9 @@ def check_function(
     `probes` are inputs (batch, n, d) to try it on.
     """
     dtype = ask(function, probes[:1], name).dtype
-    rounding = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+    epsilon = float(np.finfo(dtype).eps) if dtype.kind == "f" else EPSILON
     outputs = evaluate(function, probes[:1], name).shape[-1]
-    target = Target(function, name, outputs, max(1e-9, 2.0**12 * rounding))
+    target = Target(function, name, outputs, max(epsilon, EPSILON))
     y = target(probes)
     remedy = "draw what is random once, outside of it"
     compare(target, probes, y, target(probes), "not deterministic", remedy, exact=True)
@@ -142,7 +151,7 @@ def compare(
     """Refuse f unless both values of f(x) are the same, up to rounding if not `exact`."""
     off = np.abs(again - y).max((1, 2))
     row = int(off.argmax())
-    if off[row] > (0.0 if exact else target.tolerance * np.abs(y).max()):
+    if off[row] > (0.0 if exact else target.rounding(y)):
         raise FunctionError(
             f"{what}: at {show(x[row])} it gives {show(y[row])}, {then} {show(again[row])}",
             where=target.name,
@@ -152,5 +161,5 @@ def compare(
 
 def show(x: Floats) -> str:
     """An input or a value in a message."""
-    text = np.array2string(np.asarray(x), precision=6, separator=", ", threshold=24)
+    text = np.array2string(np.asarray(x), precision=10, separator=", ", threshold=24)
     return " ".join(text.split())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from itertools import count, product
+from math import isqrt
 from typing import NamedTuple
 
-from numpy import array, concatenate, flatnonzero, int64
+from numpy import array, int64
 from numpy.typing import NDArray
-
-BLOCK = 1 << 16
 
 
 def distinct_sums(size: int, h: int) -> NDArray[int64]:
@@ -50,15 +49,19 @@ def _bose_chowla(p: int, h: int) -> list[int]:
         field = _Field(p, (constant, *rest))
         if field.power(order) == one and all(field.power(c) != one for c in cofactors):
             break
-    # Powers of x as rows, a block at a time: multiplying by a power is a matrix.
-    step = array([*(one[-i:] + one[:-i] for i in range(1, h)), field.modulus], int64)
-    block, found = array([one], int64), []
-    while len(block) < min(order, BLOCK):
-        block, step = concatenate([block, block @ step % p]), step @ step % p
-    for first in range(0, order, len(block)):
-        rows = flatnonzero((block[:, 1] == 1) & ~block[:, 2:].any(1)) + first
-        found.extend(rows[rows < order].tolist())
-        block = block @ step % p
+    # Baby steps, giant steps: x^0, x^1, ... in a table, then x + c by x^-steps until it is there.
+    steps = min(order, isqrt(order * p) + 1)
+    table, element = {}, one
+    for power in range(steps):
+        table[element] = power
+        element = field.times_x(element)
+    giant = field.power((order - steps) % order)
+    found = []
+    for c in range(p):
+        element, power = (c, 1, *[0] * (h - 2)), 0
+        while element not in table:
+            element, power = field.times(element, giant), power + steps
+        found.append(power + table[element])
     return found
 
 

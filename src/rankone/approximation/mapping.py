@@ -20,8 +20,9 @@ class Mapping:
 
     (V k only with positions): the context id of token k on the line that the readout looks along.
     A token moves it by 1, its context by less than 1/2; so different tokens are apart, as in
-    eq. 28, and ``gap`` is the smallest distance of two ids of the same token. ``keys`` are the
-    integers key(t), from 0 up to ``widest``, or None for t itself; ``query`` is y.
+    eq. 28, and ``gap``, the smallest distance of two ids, is that of contexts of one token, if it
+    has several. ``keys`` are the integers key(t), from 0 up to ``widest``, or None for t itself;
+    ``query`` is y.
     """
 
     keys: Ints | None

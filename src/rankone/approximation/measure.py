@@ -11,17 +11,18 @@ import torch
 from numpy.typing import NDArray
 from torch.quasirandom import SobolEngine
 
-from rankone.approximation.build import Built, at_once
-from rankone.approximation.function import Target
+from rankone.approximation.build import Built
+from rankone.approximation.function import EPSILON, Target
 from rankone.approximation.grid import Floats, Grid
+from rankone.approximation.parts import at_once
 from rankone.approximation.verify import run
 from rankone.progress import Progress
 
 REPLICATES, QUANTILE = 16, 2.131  # independent estimates; Student's 97.5 % for 15 degrees
 SOURCES = ("steps", "repeated", "ramps")
-ROUNDING = 1e-13  # of the size of f or x: a change that is none
-MOVED = 32  # coordinates of them that are moved
+ROUNDINGS = 4  # of f or of x: a change that is none
 FINALISTS = 32  # points from which a worse one is searched for
+MOVED = 32  # how many of their coordinates are moved to that end
 
 
 @dataclass(frozen=True)
@@ -188,8 +189,8 @@ def draws(grid: Grid, built: Built, per: int, seed: int) -> Iterator[tuple[int, 
 def _steepness(target: Target, grid: Grid, seen: Samples) -> tuple[float, Floats]:
     centre = grid.centres(seen.token)
     middle = target(centre)
-    moved = norms(seen.x - centre) + ROUNDING * np.abs(centre).max()
-    change = norms(seen.f - middle) - ROUNDING * np.abs(middle).max((1, 2))
+    moved = norms(seen.x - centre) + ROUNDINGS * EPSILON * np.abs(centre).max()
+    change = norms(seen.f - middle) - ROUNDINGS * target.epsilon * np.abs(middle).max((1, 2))
     change = np.maximum(0.0, change)
     ratio = np.divide(change, moved, out=np.zeros_like(change), where=moved > 0)
     row = int(ratio.argmax())

@@ -8,11 +8,11 @@ number. Adding eta (r_l1 + ... + r_ld) to the keys moves it, inside the gap arou
     eta sum_l g_l (r_l1 + ... + r_ld),     g_l = p_l (1 + y (x_l - c)),  the gradient of boltz.
 
 For n = 2 and d = 1 that is the other's residual: F2 knows everything to first order, and the error
-falls like 1/D^2. So it does for n = 1, and for every f that is linear in the sum of the others.
-In general (n - 1) d residuals would have to pass, and one number varies in one direction only: the
-part of f across it stays constant on cells, and the error 1/D, with a smaller constant. Steeper
-keys would not help: whatever the weights, the derivative of the network with respect to the other
-tokens is, wherever it exists, a multiple of that one gradient.
+falls like 1/D^2. So it does for n = 1, and, with d = 1 and no positions, for every f that is linear
+in the sum of the others. In general (n - 1) d residuals would have to pass, and one number varies
+in one direction only: the part of f across it stays constant on cells, and the error 1/D, with a
+smaller constant. Steeper keys would not help: whatever the weights, the derivative of the network
+with respect to the other tokens is, wherever it exists, a multiple of that one gradient.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from rankone.approximation.function import Target
 from rankone.approximation.grid import Floats, Grid, Ints
 from rankone.approximation.layout import Layout
 from rankone.approximation.mapping import Mapping, keys_of, weights
+from rankone.approximation.parts import at_once, slices
 from rankone.approximation.readout import to_output
 from rankone.nn import Stairs, TiltedStairs
 
+LINEAR = 1 / 64  # as far as a score may move
 STEP = 0.25  # of a cell: how far to either side f is asked for its slopes
-CHUNK = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,20 @@ class Planes:
 
         level + slope r_k + share sum_(l != k) g_l (r_l1 + ... + r_ld)
 
-    on its cell. ``slope`` is ids x m x d, ``share`` ids x m, ``own`` the g_k of the token itself.
+    on its cell. ``slope`` is ids x m x d, ``share`` ids x m, ``own`` the g_k of the token itself,
+    ``others`` the sum of the |g_l| of the others.
     """
 
     slope: Floats
     share: Floats
     own: Floats
+    others: Floats
+
+    def height(self, cells: int) -> float:
+        """How far from its level a plane goes on its cell, at most, in one entry."""
+        d = self.slope.shape[2]
+        sizes = np.abs(self.slope).sum(2) + np.abs(self.share) * self.others[:, None] * d
+        return float(sizes.max()) * 0.5 / cells
 
 
 def gradient(grid: Grid, mapping: Mapping, sequences: Ints) -> Floats:
@@ -56,23 +65,29 @@ def gradient(grid: Grid, mapping: Mapping, sequences: Ints) -> Floats:
     return np.asarray(p * (1 + mapping.query * (x - c)))
 
 
-def eta(grid: Grid, mapping: Mapping, g: Floats) -> float:
-    """So that residuals move a context id by at most a quarter of the gap to its neighbour."""
+def choose_eta(grid: Grid, mapping: Mapping, g: Floats) -> float:
+    """So that residuals move a context id by at most a quarter of the gap to its neighbour,
+
+    and scores by so little that attention is as good as linear in them.
+    """
     if not np.isfinite(mapping.gap):
         return 0.0
-    largest = 0.5 * grid.d / grid.cells * float(np.abs(g).sum(1).max())
-    return 2 * mapping.range(grid.n) * mapping.gap / 4 / largest
+    residual = 0.5 * grid.d / grid.cells  # r_l1 + ... + r_ld at most
+    spread = float(np.abs(g).sum(1).max())
+    inside = 2 * mapping.range(grid.n) * mapping.gap / 4 / spread
+    return min(inside, LINEAR / mapping.query) / residual
 
 
 def find_planes(target: Target, grid: Grid, sequences: Ints, g: Floats) -> Planes:
     """Central differences of f: in each coordinate of the token, and in the others together."""
     row, k = np.nonzero(grid.owners(sequences))
-    parts = []
-    for i in range(0, len(row), CHUNK):
-        chunk = slice(i, i + CHUNK)
-        parts.append(_differences(target, grid, sequences[row[chunk]], k[chunk], g[row[chunk]]))
+    parts = [
+        _differences(target, grid, sequences[row[part]], k[part], g[row[part]])
+        for part in slices(len(row), at_once(grid.n))
+    ]
     slope, share = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Planes(slope, share, g[row, k])
+    own = g[row, k]
+    return Planes(slope, share, own, np.abs(g).sum(1)[row] - np.abs(own))
 
 
 def _differences(

@@ -28,9 +28,9 @@ class Approximation:
     ``error`` is the measured d_p (eq. 1) with its 95 % ``interval``; ``bound`` what the proof
     promises, guaranteed if the modulus of continuity of f is known; ``tried`` the grids and errors
     on the way to ``epsilon``, if one was asked for. ``gap`` is the smallest distance of two
-    context ids of a token on the readout's line, where different tokens are 1 apart; ``delta`` the
-    width of the quantiser's ramps in the unit cube. ``target`` is f as it was checked. Call the
-    approximation like f.
+    context ids on the readout's line, where those of different tokens are at least 1/2 apart;
+    ``delta`` the width of the quantiser's ramps in the unit cube. ``target`` is f as it was
+    checked. Call the approximation like f.
     """
 
     target: Target

@@ -55,6 +55,9 @@ def read_domain(domain: ArrayLike, n: int, d: int, p: float) -> tuple[Floats, Fl
         raise SettingError(
             f"{what} is empty or not finite", remedy="give (low, high) with low < high"
         )
+    spacing = np.spacing(np.maximum(np.abs(low), np.abs(high)))
+    if (spacing > 2.0**-20 * span).any():
+        raise SettingError(f"{what} has too few floats", remedy="move it towards 0")
     if abs(n * float(np.log10(span).sum())) / p > 300:
         raise SettingError(
             f"the volume of {what} is beyond float64", remedy="measure in other units"

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rankone.approximation.build import Built, at_once, slices
+from rankone.approximation.build import Built
 from rankone.approximation.function import Target, check_order
 from rankone.approximation.grid import Floats, Grid
+from rankone.approximation.parts import at_once, slices
 from rankone.errors import PrecisionError
 from rankone.nn import FeedForward, TiltedStairs
 from rankone.progress import Progress
@@ -22,8 +23,9 @@ DENSE_TOKENS, DENSE_UNITS = 48, 1 << 21
 
 @dataclass(frozen=True)
 class Verified:
-    """``grid_error`` is |f - g| at most at the centres of all cells, in shuffled sequences;
+    """``grid_error`` is how far the network is off the values of f it was built from, at most, at
 
+    the centres of all cells, with the tokens of each sequence shuffled;
     ``dense_difference`` is how far the network with every matrix multiplied out is from the fast
     path on some sequences, None if it has more units than were tried.
     """

@@ -205,7 +205,7 @@ def _show(result: Approximation, convergence: Convergence | None) -> None:
         ("cells per coordinate", f"{grid.cells:,}"),
         ("context ids", f"{grid.context_ids:,}"),
         ("hidden units", f"{units['f1']:,} in F1, {units['f2']:,} in F2"),
-        ("context ids of a token apart by", f"{result.gap:.2g}"),
+        ("context ids apart by", f"{result.gap:.2g}"),
         ("width of ramps", f"{result.delta:.2g}"),
         ("off at the centres of cells by", f"{result.verified.grid_error:.2g}"),
         ("network multiplied out is off by", "not run" if dense is None else f"{dense:.2g}"),

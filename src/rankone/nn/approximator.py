@@ -23,7 +23,7 @@ class Approximator(nn.Module):
     ``attention`` (eq. 2, 20) and ``f2`` (eq. 3), each with its skip connection; each can be called
     by itself. Without positions, tokens are sorted on the way in and put back on the way out, and
     equal ones take the output of the first: it changes nothing but rounding, and makes a permuted
-    sequence give the permuted output to the last bit.
+    sequence, in the same place of a batch, give the permuted output to the last bit.
     """
 
     def __init__(
@@ -78,7 +78,10 @@ class Approximator(nn.Module):
         return torch.empty_like(out).scatter(-2, order.unsqueeze(-1).expand_as(out), out)
 
     def expand(self) -> Approximator:
-        """The same network with every matrix multiplied out: eq. 2 and 3, nothing else."""
+        """The same network with every matrix multiplied out: eq. 2 and 3, nothing else.
+
+        With planes on cells, the same for inputs in the domain.
+        """
         f1, attention, f2 = self.f1, self.attention, self.f2
         return Approximator(
             low=self.low.detach(),

@@ -102,8 +102,8 @@ def in_turn(first: Tensor, second: Tensor) -> Tensor:
     """What the two units of every step have, pair by pair, in the order of Thue and Morse.
 
     That is 1 2 2 1 2 1 1 2 ...: every second, fourth, eighth of it is as balanced as the whole, so
-    that partial sums stay small whether a product adds up in one go or in 2, 4, 8 lanes. The first
-    axis is the flight, the second the step: of each flight all, for every third is not balanced.
+    that partial sums stay small whether a product adds up in one go or in 2, 4, 8 lanes. (Every
+    third is not; so the pairs of one flight follow each other. Axis 0 is the flight, 1 the step.)
     """
     pairs = torch.stack([first, second], 2).flatten(0, 1)
     j = torch.arange(len(pairs))
