@@ -264,3 +264,8 @@ def test_an_offset_does_not_hide_a_slope() -> None:
 def test_a_domain_with_hardly_any_floats_is_refused(domain: tuple[float, float]) -> None:
     with pytest.raises(SettingError, match="too few floats"):
         small(lambda x: x - domain[0], domain=domain)
+
+
+def test_sequences_beyond_what_can_be_measured_are_refused() -> None:
+    with pytest.raises(SettingError, match="22,000 numbers cannot be measured"):
+        small("largest", n=22_000, grid=1)

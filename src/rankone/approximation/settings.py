@@ -39,8 +39,16 @@ def check_settings(**settings: Any) -> None:
             raise SettingError(f"{name} = {value!r} cannot be used", remedy=f"take {wanted}")
 
 
+MOST = 21_201  # coordinates of a Sobol point in torch
+
+
 def read_domain(domain: ArrayLike, n: int, d: int, p: float) -> tuple[Floats, Floats]:
     """Low and high of each coordinate."""
+    if n * d > MOST:
+        raise SettingError(
+            f"sequences of n d = {n * d:,} numbers cannot be measured",
+            remedy=f"take n d up to {MOST:,}",
+        )
     try:
         low, high = (np.broadcast_to(np.asarray(end, np.float64), (d,)).copy() for end in domain)  # type: ignore[union-attr]
     except (TypeError, ValueError):
