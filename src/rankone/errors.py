@@ -62,3 +62,7 @@ class SettingError(RankOneError):
 
 class SizeError(RankOneError):
     """What was asked for does not fit in memory."""
+
+
+class ExtraError(RankOneError, ImportError):
+    """An optional dependency is not installed."""

@@ -1,0 +1,1 @@
+"""Where other tools meet rankone: Hugging Face, ONNX, scikit-learn. Only here are they imported."""

@@ -1,0 +1,19 @@
+"""Extras: what is imported here need not be installed, and whoever needs it is told how."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from rankone.errors import ExtraError
+
+
+@contextlib.contextmanager
+def extra(name: str, purpose: str) -> Iterator[None]:
+    """Import inside; what is missing becomes one line that says which extra to install."""
+    try:
+        yield
+    except ImportError as error:
+        raise ExtraError(
+            f"{purpose} needs the extra {name}: pip install 'rankone[{name}]' ({error})"
+        ) from error
