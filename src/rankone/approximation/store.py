@@ -15,8 +15,8 @@ from torch import Tensor
 
 from rankone.approximation.layout import Layout
 from rankone.errors import ModelError
+from rankone.files import make_directory, write_file
 from rankone.nn import Approximator, Rank1Attention, Stairs, TiltedStairs
-from rankone.nn.store import make_directory, write_file
 
 WEIGHTS, REPORT = "network.safetensors", "approximation.json"
 

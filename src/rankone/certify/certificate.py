@@ -15,8 +15,8 @@ from rankone.certify.attention import array
 from rankone.certify.outcome import Outcome
 from rankone.corpus import Corpus
 from rankone.errors import CertificateError
+from rankone.files import write_file
 from rankone.nn import Model
-from rankone.nn.store import write_file
 
 FORMAT, VERSION = "rankone certificate", 1
 
@@ -88,6 +88,10 @@ class Certificate:
     @property
     def ok(self) -> bool:
         return self.outcome is Outcome.CERTIFIED
+
+    def is_of(self, model: Model) -> bool:
+        """Whether it speaks of this model, bit for bit."""
+        return all(self.hashes[name] == found for name, found in model_hashes(model).items())
 
     def to_json(self) -> dict[str, Any]:
         return {"format": FORMAT, "version": VERSION, "ok": self.ok, **asdict(self)}
@@ -165,18 +169,24 @@ def hashes(model: Model, corpus: Corpus) -> dict[str, str]:
     A corpus counts as its words and labels, sentence by sentence, however the file spells them:
     blank lines, other columns and compression do not matter.
     """
-    weights, text = sha256(), sha256()
-    for name, parameter in sorted(model.network.named_parameters()):
-        weights.update(f"{name} {tuple(parameter.shape)}\n".encode())
-        weights.update(array(parameter).tobytes())
+    text = sha256()
     for words in (corpus.vocabulary, corpus.label_names):
         text.update(_text(words))
     for column in (corpus.token_ids, corpus.label_ids, corpus.offsets):
         text.update(column.astype("<i8").tobytes())
+    return {**model_hashes(model), "corpus": text.hexdigest()}
+
+
+def model_hashes(model: Model) -> dict[str, str]:
+    """The part of them that the model has."""
+    weights = sha256()
+    for name, parameter in sorted(model.network.named_parameters()):
+        weights.update(f"{name} {tuple(parameter.shape)}\n".encode())
+        weights.update(array(parameter).tobytes())
     network = [f"{name}={value}" for name, value in asdict(model.network.shape).items()]
     parts = (sha256(_text(words)) for words in (network, model.vocabulary, model.labels))
     return {
-        name: part.hexdigest() for name, part in zip(HASHED, [weights, *parts, text], strict=True)
+        name: part.hexdigest() for name, part in zip(HASHED[:-1], [weights, *parts], strict=True)
     }
 
 

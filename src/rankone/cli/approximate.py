@@ -109,7 +109,7 @@ def approximate(
         grid = 32
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.approximation import Convergence, approximate, converge, draw_plots
-        from rankone.nn.store import check_directory
+        from rankone.files import check_directory
 
         if out is not None:
             check_directory(out)

@@ -40,8 +40,9 @@ def certify(
     Exit status 1: checked, and it does not hold (or could not be decided within the cap).
     """
     from rankone.cli import console
+    from rankone.files import check_place
     from rankone.nn import load
-    from rankone.nn.store import CERTIFICATE, check_place
+    from rankone.nn.store import CERTIFICATE
 
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.certify import certify_model, check_certificate, read_certificate

@@ -47,7 +47,7 @@ def explain(
         from rankone.construct import read_vectors
         from rankone.corpus import read_corpus
         from rankone.explain import draw_plots, explain
-        from rankone.nn.store import make_directory
+        from rankone.files import make_directory
 
         if out is not None:
             make_directory(out)

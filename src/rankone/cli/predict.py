@@ -31,8 +31,8 @@ def predict(
     gets the most frequent label, with given vectors it stands at their mean.
     """
     from rankone.cli import console
+    from rankone.files import write_file
     from rankone.nn import load
-    from rankone.nn.store import write_file
 
     with console.working("start", quiet=quiet or json) as progress:
         loaded = load(model)

@@ -22,7 +22,7 @@ from rankone.explain.sample import (
     sample,
     softmax_average,
 )
-from rankone.nn.store import make_directory
+from rankone.files import make_directory
 from rankone.theory import boltzmann
 
 LOGITS = 8.0  # spread of the scores in the plot of context ids: logits of order 1 to 10

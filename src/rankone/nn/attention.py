@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from rankone.kernels import ragged_attention, rank1_attention
+from rankone.nn.given import module_of
 from rankone.nn.masks import and_causal
 from rankone.nn.ragged import Ragged
 
@@ -98,10 +99,7 @@ class Rank1Attention(nn.Module):
     @classmethod
     def assemble(cls, v1: Tensor, v2: Tensor, output: Tensor) -> Rank1Attention:
         """From given vectors."""
-        layer = cls.__new__(cls)
-        nn.Module.__init__(layer)
-        layer.v1, layer.v2, layer.output = map(nn.Parameter, (v1, v2, output))
-        return layer
+        return module_of(cls, {"v1": v1, "v2": v2, "output": output})
 
     def forward(
         self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None, *, causal: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -14,6 +14,7 @@ from rankone.nn import masks
 from rankone.nn.attention import Rank1Attention, SelfAttention
 from rankone.nn.block import Block
 from rankone.nn.feedforward import FeedForward, Rank1FeedForward
+from rankone.nn.given import module_of
 from rankone.nn.ragged import Ragged
 
 
@@ -48,6 +49,30 @@ class Network:
                 self.dim, self.hidden, dtype=dtype
             ),
         )
+
+    def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The name and the shape of every parameter."""
+        d, q, h, s = self.dim, self.hidden, self.heads, self.head_size
+        attention: dict[str, tuple[int, ...]] = {"v1": (d,), "v2": (d,), "output": (d,)}
+        if self.attention != "rank1":
+            attention = dict.fromkeys(("key", "query", "value"), (h, s, d))
+            attention["output"] = (h, d, s)
+        feedforward = {"weight1": (q, d), "bias1": (q,), "weight2": (d, q), "bias2": (d,)}
+        if self.feedforward == "rank1":
+            feedforward = dict.fromkeys(("gain", "bias1", "out_gain"), (q,))
+            feedforward |= dict.fromkeys(("direction", "out_direction", "bias2"), (d,))
+        return {
+            "table": (self.vocabulary, d),
+            **({"positions": (self.positions, d)} if self.positions else {}),
+            **{
+                f"blocks.{i}.{layer}.{name}": shape
+                for i in range(self.depth)
+                for layer, parts in (("attention", attention), ("feedforward", feedforward))
+                for name, shape in parts.items()
+            },
+            "head.weight": (self.labels, d),
+            "head.bias": (self.labels,),
+        }
 
 
 class TokenClassifier(nn.Module):
@@ -84,6 +109,35 @@ class TokenClassifier(nn.Module):
         network.shape, network.table, network.positions = shape, table, positions
         network.blocks, network.head = nn.ModuleList(blocks), head
         return network
+
+    @classmethod
+    def of(cls, shape: Network, tensors: Mapping[str, Tensor]) -> TokenClassifier:
+        """From the tensors that `Network.parameter_shapes` names; nothing is drawn or copied."""
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            names = [name for name in tensors if name.startswith(prefix)]
+            return {name.removeprefix(prefix): tensors[name] for name in names}
+
+        def block(prefix: str) -> Block:
+            attention, feedforward = part(f"{prefix}attention."), part(f"{prefix}feedforward.")
+            return Block(
+                module_of(Rank1Attention, attention)
+                if shape.attention == "rank1"
+                else module_of(SelfAttention, attention, {"kind": shape.attention}),
+                module_of(Rank1FeedForward, feedforward)
+                if shape.feedforward == "rank1"
+                else module_of(FeedForward, feedforward),
+            )
+
+        sizes = {"in_features": shape.dim, "out_features": shape.labels}
+        positions = tensors.get("positions")
+        return cls.assemble(
+            shape,
+            nn.Parameter(tensors["table"]),
+            None if positions is None else nn.Parameter(positions),
+            [block(f"blocks.{i}.") for i in range(shape.depth)],
+            module_of(nn.Linear, part("head."), sizes),
+        )
 
     def embed(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
         """X + E."""

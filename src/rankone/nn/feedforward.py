@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from rankone.nn.given import module_of
 from rankone.nn.piecewise import PiecewiseLinear
 
 
@@ -62,12 +63,15 @@ class Rank1FeedForward(nn.Module):
         bias2: Tensor,
     ) -> Rank1FeedForward:
         """From given vectors."""
-        layer = cls.__new__(cls)
-        nn.Module.__init__(layer)
-        layer.gain, layer.direction, layer.bias1 = map(nn.Parameter, (gain, direction, bias1))
-        layer.out_direction, layer.out_gain = nn.Parameter(out_direction), nn.Parameter(out_gain)
-        layer.bias2 = nn.Parameter(bias2)
-        return layer
+        given = {
+            "gain": gain,
+            "direction": direction,
+            "bias1": bias1,
+            "out_direction": out_direction,
+            "out_gain": out_gain,
+            "bias2": bias2,
+        }
+        return module_of(cls, given)
 
     def forward(self, h: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         s = (h @ self.direction).unsqueeze(-1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -16,13 +15,13 @@ from numpy.typing import NDArray
 from rankone.errors import LengthError, ModelError
 from rankone.nn import store
 from rankone.nn.classifier import TokenClassifier
+from rankone.nn.documents import Words
 from rankone.nn.evaluate import Evaluator
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
 class Model:
     """Row i of the token table is ``vocabulary[i]``; one more row, the last, is any other word.
 
@@ -30,10 +29,23 @@ class Model:
     read the same way.
     """
 
-    network: TokenClassifier
-    vocabulary: tuple[str, ...]
-    labels: tuple[str, ...]
-    reading: dict[str, Any] = field(default_factory=dict)
+    def __init__(
+        self,
+        network: TokenClassifier,
+        vocabulary: Words | Callable[[], Words],
+        labels: Words,
+        reading: Mapping[str, Any] | None = None,
+    ) -> None:
+        """The vocabulary may be a function, which is called when words are first asked for."""
+        self.network, self._vocabulary = network, vocabulary
+        self.labels, self.reading = labels, dict(reading or {})
+
+    @cached_property
+    def vocabulary(self) -> Words:
+        return self._vocabulary() if callable(self._vocabulary) else self._vocabulary
+
+    def __repr__(self) -> str:
+        return f"Model({self.network.shape})"
 
     def predict(self, sentences: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
         """The label of every token. A word the model does not know gets the row kept for those."""
@@ -83,9 +95,11 @@ class Model:
         self, directory: str | os.PathLike[str], *, report: Mapping[str, Any] | None = None
     ) -> list[Path]:
         """Write the model directory, whole or not at all; returns the files."""
-        return store.save(
-            directory, self.network, self.vocabulary, self.labels, self.reading, report
-        )
+        return store.save(directory, self.files(report=report))
+
+    def files(self, *, report: Mapping[str, Any] | None = None) -> dict[str, bytes]:
+        """What `save` writes."""
+        return store.contents_of(self.network, self.vocabulary, self.labels, self.reading, report)
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -111,5 +125,4 @@ def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) ->
 
 def load(directory: str | os.PathLike[str]) -> Model:
     """A model from its directory; version, shapes and finiteness are checked first."""
-    network, vocabulary, labels, reading = store.load(directory)
-    return Model(network, vocabulary, labels, reading)
+    return Model(*store.load(directory))

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors
 import torch
 from safetensors.torch import load_file
 from safetensors.torch import save as serialize
 
-from rankone.errors import ModelError, OutputError
+from rankone.errors import ModelError
+from rankone.files import check_new, write_directory, write_file
+from rankone.nn import hub
 from rankone.nn.classifier import Network, TokenClassifier
+from rankone.nn.documents import (
+    ANEW,
+    Words,
+    as_words,
+    check_words,
+    parse,
+    read_bytes,
+    read_document,
+    read_words,
+)
 
 FORMAT, VERSION = "rankone", 1
-ANEW = "write the directory anew"
 WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
     "model.safetensors",
     "config.json",
@@ -31,47 +43,13 @@ WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
 )
 
 
-def save(
-    directory: str | os.PathLike[str],
-    network: TokenClassifier,
-    vocabulary: Sequence[str],
-    labels: Sequence[str],
-    reading: Mapping[str, Any],
-    report: Mapping[str, Any] | None,
-) -> list[Path]:
+def save(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
     """Write everything beside the target, then move it in place."""
-    target = check_target(directory)
-    contents = contents_of(network, vocabulary, labels, reading, report)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the target, so on the same disk: moving the finished directory there is atomic.
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
-            new = Path(scratch, "new")
-            new.mkdir()
-            for name, content in contents.items():
-                (new / name).write_bytes(content)
-            if target.exists():
-                os.rename(target, Path(scratch, "old"))
-            os.rename(new, target)
-    except (OSError, safetensors.SafetensorError) as error:
-        raise OutputError(
-            f"cannot write ({getattr(error, 'strerror', None) or error})",
-            where=str(target),
-            remedy="choose a directory that can be written to and has room",
-        ) from None
-    return [Path(directory, name) for name in FILES if (target / name).exists()]
+    return write_directory(check_target(directory), contents)
 
 
-def save_into(
-    directory: Path,
-    network: TokenClassifier,
-    vocabulary: Sequence[str],
-    labels: Sequence[str],
-    reading: Mapping[str, Any],
-    report: Mapping[str, Any] | None,
-) -> list[Path]:
+def save_into(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
     """Write the files of a model one by one into a directory that holds other files too."""
-    contents = contents_of(network, vocabulary, labels, reading, report)
     (directory / CERTIFICATE).unlink(missing_ok=True)  # of weights that were there before
     return [write_file(directory / name, content) for name, content in contents.items()]
 
@@ -81,104 +59,45 @@ def contents_of(
     vocabulary: Sequence[str],
     labels: Sequence[str],
     reading: Mapping[str, Any],
-    report: Mapping[str, Any] | None,
+    report: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
     """The files of a model directory."""
+    words = as_json(list(vocabulary))
     config = {
         "format": FORMAT,
         "version": VERSION,
         "network": asdict(network.shape),
         "reading": dict(reading),
+        "vocabulary": sha256(words).hexdigest(),
     }
-    documents = {CONFIG: config, VOCABULARY: list(vocabulary), LABELS: list(labels)}
+    documents = {CONFIG: config, LABELS: list(labels)}
     if report is not None:
         documents[REPORT] = dict(report)
+    return {
+        WEIGHTS: weights_of(network),
+        VOCABULARY: words,
+        **{name: as_json(document, indent=2) for name, document in documents.items()},
+    }
+
+
+def weights_of(network: torch.nn.Module) -> bytes:
+    """The parameters; the word about the format is what transformers asks for."""
     parameters = {name: p.detach().contiguous() for name, p in network.named_parameters()}
-    contents = {WEIGHTS: serialize(parameters)}
-    for name, document in documents.items():
-        indent = None if name == VOCABULARY else 2
-        text = json.dumps(document, ensure_ascii=False, indent=indent)
-        contents[name] = (text + "\n").encode()
-    return contents
+    return serialize(parameters, metadata={"format": "pt"})
 
 
-def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Whole or not at all; what is no regular file (a pipe, a terminal) is written to directly."""
-    data = content.encode() if isinstance(content, str) else content
-    try:
-        target = Path(path).resolve()
-        if target.exists() and not target.is_file():
-            target.write_bytes(data)
-            return Path(path)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
-            new = Path(scratch, "new")
-            new.write_bytes(data)
-            if target.exists():
-                shutil.copymode(target, new)
-            os.replace(new, target)
-    except (OSError, RuntimeError) as error:
-        raise OutputError(
-            f"cannot write ({getattr(error, 'strerror', None) or error})",
-            where=str(path),
-            remedy="choose another path",
-        ) from None
-    return Path(path)
-
-
-def make_directory(path: str | os.PathLike[str]) -> Path:
-    """A directory to write several things to, which may be there already."""
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"cannot be made ({error.strerror})", where=str(path), remedy="choose another directory"
-        ) from None
-    return Path(path)
-
-
-def check_directory(path: str | os.PathLike[str]) -> None:
-    """Refuse, before any work is done for it, a directory that cannot be made or written to."""
-    target = Path(path)
-    while not target.exists() and target != target.parent:
-        target = target.parent
-    if not target.is_dir() or not os.access(target, os.W_OK):
-        what = "cannot be written to" if target.is_dir() else f"{target} is a file"
-        raise OutputError(what, where=str(path), remedy="choose another directory")
-
-
-def check_place(path: str | os.PathLike[str]) -> None:
-    """Refuse, before any work is done for it, a file for which there is no directory."""
-    target = Path(path)
-    if not target.parent.is_dir() or target.is_dir():
-        what = "is a directory" if target.is_dir() else "no such directory"
-        raise OutputError(what, where=str(path), remedy="choose another path")
+def as_json(document: Any, indent: int | None = None) -> bytes:
+    return (json.dumps(document, ensure_ascii=False, indent=indent) + "\n").encode()
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
-    """A new directory, an empty one, or an earlier model of ours; nothing else is written over."""
-    try:
-        target = Path(directory).resolve()
-        if target.is_dir():
-            entries = list(target.iterdir())
-            strangers = [e.name for e in entries if e.name not in FILES or not e.is_file()]
-            if strangers:
-                what = f"holds other files ({', '.join(sorted(strangers)[:3])})"
-            elif entries and not _is_ours(target / CONFIG):
-                what = "holds the model of another program"
-            else:
-                return target
-        elif target.exists():
-            what = "is a file"
-        else:
-            return target
-    except (OSError, RuntimeError) as error:  # too long a name, a loop of links, no permission
-        what = f"cannot be used ({getattr(error, 'strerror', None) or error})"
-    raise OutputError(what, where=str(directory), remedy="choose a new or an empty directory")
+    """A new directory, an empty one, or an earlier model of ours."""
+    return check_new(directory, FILES, _is_ours)
 
 
-def _is_ours(path: Path) -> bool:
+def _is_ours(home: Path) -> bool:
     try:
-        config = _document(path)
+        config = read_document(home / CONFIG)
     except ModelError:
         return False
     return isinstance(config, dict) and config.get("format") == FORMAT
@@ -186,31 +105,40 @@ def _is_ours(path: Path) -> bool:
 
 def load(
     directory: str | os.PathLike[str],
-) -> tuple[TokenClassifier, tuple[str, ...], tuple[str, ...], dict[str, Any]]:
-    """The parts of a model; refuses what does not fit together."""
+) -> tuple[TokenClassifier, Callable[[], Words], Words, dict[str, Any]]:
+    """The parts of a model; refuses what does not fit together. The layout of Hugging Face will do
+    as well.
+
+    The vocabulary is read, but taken apart only when it is asked for, which would be most of the
+    time; until then the sum in the configuration vouches for it.
+    """
     home = Path(directory)
     if not home.is_dir():
         raise ModelError(
             "no such directory", where=str(home), remedy="name a directory that memorize wrote"
         )
-    config = _document(home / CONFIG)
-    shape = _shape(config, home / CONFIG)
-    vocabulary, labels = _words(home / VOCABULARY), _words(home / LABELS)
-    for words, rows, name in (
-        (vocabulary, shape.vocabulary - 1, VOCABULARY),
-        (labels, shape.labels, LABELS),
-    ):
-        if len(words) != rows or len(set(words)) != len(words):
-            raise ModelError(
-                f"{len(set(words))} different entries where the weights need {rows}",
-                where=str(home / name),
-                remedy="take all files of the directory from one run",
-            )
-    network = _network(shape, home / WEIGHTS)
+    config = read_document(home / CONFIG)
+    if hub.is_hub(config):
+        config, words, labels = hub.translate(config, home)
+        shape, path = _shape(config, home / CONFIG), home / hub.TOKENIZER
+        check_words(words, shape.vocabulary - 1, path)
+        vocabulary = cache(lambda: words)
+        check_words(labels, shape.labels, home / CONFIG)
+    else:
+        shape, path = _shape(config, home / CONFIG), home / VOCABULARY
+        labels = check_words(read_words(home / LABELS), shape.labels, home / LABELS)
+        data = read_bytes(path)
+
+        @cache
+        def vocabulary() -> Words:
+            return check_words(as_words(parse(data, path), path), shape.vocabulary - 1, path)
+
+        if config.get("vocabulary") != sha256(data).hexdigest():
+            vocabulary()  # somebody changed it, so it may be refused
     reading = config.get("reading")
     if not isinstance(reading, dict):
         raise ModelError("not told how to read text", where=str(home / CONFIG), remedy=ANEW)
-    return network, vocabulary, labels, reading
+    return _network(shape, home / WEIGHTS), vocabulary, labels, reading
 
 
 def _shape(config: Any, path: Path) -> Network:
@@ -244,7 +172,7 @@ def _shape(config: Any, path: Path) -> Network:
 
 
 def _network(shape: Network, path: Path) -> TokenClassifier:
-    """Build on no memory at all, then put the tensors of the file in place, each checked."""
+    """The tensors of the file, each checked, as the parameters of a network."""
     try:
         tensors = load_file(path)
     except FileNotFoundError:
@@ -255,9 +183,7 @@ def _network(shape: Network, path: Path) -> TokenClassifier:
         ) from None
     if shape.depth > len(tensors):
         raise ModelError(f"too few tensors for depth {shape.depth}", where=str(path), remedy=ANEW)
-    with torch.device("meta"):
-        network = TokenClassifier(shape)
-    wanted = {name: tuple(p.shape) for name, p in network.named_parameters()}
+    wanted = shape.parameter_shapes()
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if wanted != found:
         name = next(n for n in sorted({*wanted, *found}) if wanted.get(n) != found.get(n))
@@ -267,33 +193,16 @@ def _network(shape: Network, path: Path) -> TokenClassifier:
             remedy="take all files of the directory from one run",
         )
     for name, tensor in tensors.items():
-        if tensor.dtype not in (torch.float32, torch.float64) or not tensor.isfinite().all():
+        if tensor.dtype not in (torch.float32, torch.float64) or not _finite(tensor):
             raise ModelError(
                 f"{name} holds values that are not finite real numbers",
                 where=str(path),
                 remedy="write the weights anew",
             )
-    network.load_state_dict(tensors, assign=True)
-    return network
+    return TokenClassifier.of(shape, tensors)
 
 
-def _document(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(
-            "no such file",
-            where=str(path),
-            remedy="name a directory that memorize, or a finished train, wrote",
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(
-            f"cannot be read ({error})", where=str(path), remedy="copy or write it again"
-        ) from None
-
-
-def _words(path: Path) -> tuple[str, ...]:
-    words = _document(path)
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ModelError("not a list of words", where=str(path), remedy=ANEW)
-    return tuple(words)
+def _finite(tensor: torch.Tensor) -> bool:
+    # No sum that meets an infinity or NaN is finite, and adding up is the fastest way to look.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(tensor.numpy().sum())) or bool(tensor.isfinite().all())

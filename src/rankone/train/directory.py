@@ -14,7 +14,8 @@ from types import ModuleType
 
 from rankone.corpus import Corpus
 from rankone.errors import OutputError, TrainingError
-from rankone.nn.store import FILES, make_directory
+from rankone.files import make_directory
+from rankone.nn.store import FILES
 from rankone.train import checkpoint
 from rankone.train.log import LOG
 from rankone.train.settings import Settings

@@ -11,7 +11,7 @@ from typing import Any
 
 from rankone.corpus import Ceiling, Corpus
 from rankone.drawing import write_plots
-from rankone.nn.store import make_directory, write_file
+from rankone.files import make_directory, write_file
 from rankone.progress import Progress
 from rankone.train.curves import PAPER, Curve, as_csv, plot_curves
 from rankone.train.runs import Workers, train_all

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankone.errors import OutputError, TrainingError
-from rankone.nn.store import write_file
+from rankone.files import write_file
 
 LOG = "log.jsonl"
 

@@ -20,7 +20,7 @@ import torch
 
 from rankone.corpus import Corpus
 from rankone.errors import RankOneError, TrainingError
-from rankone.nn.store import make_directory
+from rankone.files import make_directory
 from rankone.progress import Progress
 from rankone.train.log import LOG
 from rankone.train.settings import Settings

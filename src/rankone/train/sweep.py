@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from rankone.corpus import Corpus
 from rankone.drawing import BLUE, GREEN, GREY, ORANGE, write_plots
-from rankone.nn.store import make_directory, write_file
+from rankone.files import make_directory, write_file
 from rankone.progress import Progress
 from rankone.train.curves import PAPER, Curve, as_csv
 from rankone.train.runs import Workers, train_all

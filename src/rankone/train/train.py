@@ -105,10 +105,9 @@ def train_model(
         keep(now=True)
         result = _finish(run, corpus, others, remarks)
         if directory is not None:
-            model = result.model
-            parts = model.network, model.vocabulary, model.labels, model.reading
             result.files.append(directory.log)
-            result.files.extend(save_into(directory.path, *parts, result.to_json()))
+            files = result.model.files(report=result.to_json())
+            result.files.extend(save_into(directory.path, files))
     return result
 
 

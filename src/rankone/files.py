@@ -1,0 +1,111 @@
+"""Writing: whole or not at all, and never over what is not ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from rankone.errors import OutputError
+
+
+def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
+    """Whole or not at all; what is no regular file (a pipe, a terminal) is written to directly."""
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        target = Path(path).resolve()
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return Path(path)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
+            new = Path(scratch, "new")
+            new.write_bytes(data)
+            if target.exists():
+                shutil.copymode(target, new)
+            os.replace(new, target)
+    except (OSError, RuntimeError) as error:
+        raise OutputError(
+            f"cannot write ({getattr(error, 'strerror', None) or error})",
+            where=str(path),
+            remedy="choose another path",
+        ) from None
+    return Path(path)
+
+
+def write_directory(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
+    """Write everything beside the target, then move it in place, over what was there."""
+    target = directory.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the target, so on the same disk: moving the finished directory there is atomic.
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+            new = Path(scratch, "new")
+            new.mkdir()
+            for name, content in contents.items():
+                (new / name).write_bytes(content)
+            if target.exists():
+                os.rename(target, Path(scratch, "old"))
+            os.rename(new, target)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write ({error.strerror or error})",
+            where=str(target),
+            remedy="choose a directory that can be written to and has room",
+        ) from None
+    return [directory / name for name in contents]
+
+
+def make_directory(path: str | os.PathLike[str]) -> Path:
+    """A directory to write several things to, which may be there already."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"cannot be made ({error.strerror})", where=str(path), remedy="choose another directory"
+        ) from None
+    return Path(path)
+
+
+def check_directory(path: str | os.PathLike[str]) -> None:
+    """Refuse, before any work is done for it, a directory that cannot be made or written to."""
+    target = Path(path)
+    while not target.exists() and target != target.parent:
+        target = target.parent
+    if not target.is_dir() or not os.access(target, os.W_OK):
+        what = "cannot be written to" if target.is_dir() else f"{target} is a file"
+        raise OutputError(what, where=str(path), remedy="choose another directory")
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Refuse, before any work is done for it, a file for which there is no directory."""
+    target = Path(path)
+    if not target.parent.is_dir() or target.is_dir():
+        what = "is a directory" if target.is_dir() else "no such directory"
+        raise OutputError(what, where=str(path), remedy="choose another path")
+
+
+def check_new(
+    directory: str | os.PathLike[str], files: Collection[str], ours: Callable[[Path], bool]
+) -> Path:
+    """A new directory, an empty one, or one with some of these `files` that is `ours`; nothing
+    else is written over."""
+    try:
+        target = Path(directory).resolve()
+        if target.is_dir():
+            entries = list(target.iterdir())
+            strangers = [e.name for e in entries if e.name not in files or not e.is_file()]
+            if strangers:
+                what = f"holds other files ({', '.join(sorted(strangers)[:3])})"
+            elif entries and not ours(target):
+                what = "holds the model of another program"
+            else:
+                return Path(directory)
+        elif target.exists():
+            what = "is a file"
+        else:
+            return Path(directory)
+    except (OSError, RuntimeError) as error:  # too long a name, a loop of links, no permission
+        what = f"cannot be used ({getattr(error, 'strerror', None) or error})"
+    raise OutputError(what, where=str(directory), remedy="choose a new or an empty directory")
