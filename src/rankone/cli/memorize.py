@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from rankone.cli import options
+from rankone.errors import SettingError
 
 if TYPE_CHECKING:
     from rankone.construct import Memorized
+    from rankone.corpus import Corpus
+    from rankone.progress import Progress
 
 SHOWN = 10
+
+
+class Layout(StrEnum):
+    """Typer takes no list of literals."""
+
+    AUTO = "auto"
+    CONLL = "conll"
+    CONLLU = "conllu"
+    TSV = "tsv"
+    JSONL = "jsonl"
+    HF = "hf"
 
 
 def memorize(
@@ -48,7 +63,15 @@ def memorize(
         typer.Option(help="Run the network as written on a sample, or on every token."),
     ] = "sample",
     seed: options.Seed = 0,
-    format: options.Format = "auto",
+    format: Annotated[
+        list[Layout] | None,
+        typer.Option(
+            help="Layout of the file; and hf, to write the model for Hugging Face, with a "
+            "certificate. Both may be given.",
+            show_default="auto",
+            rich_help_panel=options.READING,
+        ),
+    ] = None,
     token_column: options.TokenColumn = None,
     label_column: options.LabelColumn = None,
     scheme: options.Scheme = "keep",
@@ -59,14 +82,14 @@ def memorize(
     """Build a one-layer rank-1 Transformer that labels every token of the file right."""
     from rankone.cli import console
 
-    how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
+    layout, for_hf = _formats(list(map(str, format or [])), out)
+    how = options.reading(layout, token_column, label_column, scheme=scheme, lower=lower)
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.construct import memorize
         from rankone.corpus import read_corpus
-        from rankone.nn.store import check_target
 
         if out is not None:
-            check_target(out)
+            _check_target(out, for_hf)
         progress("read", 0.0)
         corpus = read_corpus(file, **how)
         result = memorize(
@@ -82,13 +105,52 @@ def memorize(
             seed=seed,
             progress=progress,
         )
-        files = result.save(out) if out is not None else []
+        files = [] if out is None else _save(result, corpus, out, for_hf, progress)
     if json:
         console.print_json({**result.to_json(), "files": [str(path) for path in files]})
     elif not quiet:
         _show(result, scheme)
         console.print_lines(*(["Wrote"] if files else ["Nothing written: no --out DIR."]))
         console.print_lines(*(f"  {path}" for path in files))
+
+
+def _formats(given: list[str], out: Path | None) -> tuple[str, bool]:
+    """The layout of the file, and whether the model is for Hugging Face."""
+    layouts = [name for name in given if name != "hf"] or ["auto"]
+    if len(set(layouts)) > 1:
+        raise SettingError(
+            f"one file cannot have two layouts ({', '.join(layouts)})", remedy="give one --format"
+        )
+    if "hf" in given and out is None:
+        raise SettingError("--format hf writes a directory", remedy="name it with --out DIR")
+    return layouts[0], "hf" in given
+
+
+def _check_target(out: Path, for_hf: bool) -> None:
+    """Before the work: is there a place for what comes of it, and what is needed to write it?"""
+    if for_hf:
+        from rankone.interop.huggingface.export import check_hf_target
+
+        check_hf_target(out)
+    else:
+        from rankone.nn.store import check_target
+
+        check_target(out)
+
+
+def _save(
+    result: Memorized, corpus: Corpus, out: Path, for_hf: bool, progress: Progress
+) -> list[Path]:
+    if not for_hf:
+        return result.save(out)
+    from rankone.certify import certify_model
+    from rankone.interop.huggingface import export_hf
+
+    certificate = certify_model(result.model, corpus, progress=progress)
+    progress("write", 0.0)
+    written = export_hf(result.model, out, report=result.to_json(), certificate=certificate)
+    result.remarks.extend(written.remarks)
+    return written.files
 
 
 def _show(result: Memorized, asked: str) -> None:

@@ -1,0 +1,34 @@
+"""Hugging Face: importing this registers rankone's models with the Auto classes of transformers."""
+
+from __future__ import annotations
+
+from rankone.interop.extras import extra
+
+with extra("hf", "Hugging Face"):
+    from transformers import AutoConfig, AutoModelForTokenClassification
+
+    from rankone.interop.huggingface.modeling_rankone import (
+        RankOneConfig,
+        RankOneForTokenClassification,
+    )
+
+from rankone.interop.huggingface.convert import as_pretrained
+from rankone.interop.huggingface.export import HubExport, export_hf
+from rankone.interop.huggingface.tokenizer import word_tokenizer
+
+AutoConfig.register(RankOneConfig.model_type, RankOneConfig, exist_ok=True)
+AutoModelForTokenClassification.register(
+    RankOneConfig, RankOneForTokenClassification, exist_ok=True
+)
+# So that `save_pretrained` puts the code beside the weights, and names it in the configuration.
+RankOneConfig.register_for_auto_class()
+RankOneForTokenClassification.register_for_auto_class("AutoModelForTokenClassification")
+
+__all__ = [
+    "HubExport",
+    "RankOneConfig",
+    "RankOneForTokenClassification",
+    "as_pretrained",
+    "export_hf",
+    "word_tokenizer",
+]

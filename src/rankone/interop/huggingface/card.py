@@ -1,0 +1,151 @@
+"""The model card: what the model is, its figures, and how to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from rankone.certify import Certificate
+from rankone.nn import Model
+
+Rows = list[tuple[str, str]]
+
+HEADER = """\
+---
+library_name: transformers
+pipeline_tag: token-classification
+tags:
+- rankone
+- token-classification
+---
+"""
+USE = """\
+## Use
+
+With [rankone] installed (`pip install 'rankone[hf]'`):
+
+```py
+import rankone.interop.huggingface  # tells transformers of the model
+from transformers import pipeline
+
+label = pipeline("token-classification", model="{name}")
+```
+
+Without it, `modeling_rankone.py` in this directory is all that is needed:
+
+```py
+label = pipeline("token-classification", model="{name}", trust_remote_code=True)
+```
+
+Then
+
+```py
+label("words with blanks between them , as in the corpus")
+label(["words", "that", "are", "split"], is_split_into_words=True)
+label(["every", "label"], is_split_into_words=True, ignore_labels=[])
+```
+
+A sentence is split at white space, nowhere else. A word that is not in the vocabulary gets the last
+row of the token table.{longest}
+
+[rankone]: https://arxiv.org/abs/2307.14023
+"""
+
+
+def model_card(
+    model: Model,
+    name: str,
+    *,
+    report: Mapping[str, Any] | None = None,
+    certificate: Certificate | None = None,
+) -> str:
+    """Markdown, with the header that the hub reads."""
+    shape = model.network.shape
+    kind = "rank-1" if shape.attention == "rank1" else shape.attention
+    layers = "One layer" if shape.depth == 1 else f"{shape.depth} layers"
+    made = _made(report)
+    longest = f" A sentence may have up to {shape.positions:,} tokens." if shape.positions else ""
+    return "\n".join(
+        [
+            HEADER,
+            f"# {name}\n",
+            f"{layers} of {kind} self-attention, {made}.\n",
+            "## Figures\n",
+            _table([*_shape(model), *_figures(report or {})]),
+            "## Certificate\n",
+            _certificate(certificate),
+            USE.format(name=name, longest=longest),
+        ]
+    )
+
+
+def _made(report: Mapping[str, Any] | None) -> str:
+    if report is None:
+        return "for labelling tokens"
+    corpus = PurePath(str(report.get("source", ""))).name or "a labelled corpus"
+    if "epochs" in report:
+        return f"trained on {corpus} for {report['epochs']} epochs"
+    return f"built from {corpus} without training, and right on it wherever a model can be"
+
+
+def _shape(model: Model) -> Rows:
+    shape, network = model.network.shape, model.network
+    return [
+        ("words", f"{len(model.vocabulary):,}"),
+        ("labels", ", ".join(f"`{label}`" for label in model.labels)),
+        ("parameters", f"{sum(p.numel() for p in network.parameters()):,}"),
+        ("numbers", str(network.table.dtype).removeprefix("torch.")),
+        ("dimension", f"{shape.dim:,}"),
+        ("hidden units", f"{shape.hidden:,}"),
+        ("positions", f"{shape.positions:,}" if shape.positions else "none"),
+        ("causal", "yes" if shape.causal else "no"),
+    ]
+
+
+def _figures(report: Mapping[str, Any]) -> Rows:
+    """Those of `memorize` and of `train` that are there."""
+    rows: Rows = []
+    if "tokens" in report and "wrong" in report:
+        tokens, wrong = report["tokens"], report["wrong"]
+        rows.append(("tokens of the corpus", f"{tokens:,} in {report['sentences']:,} sentences"))
+        rows.append(("labelled right", f"{tokens - wrong:,} ({1 - wrong / tokens:.4%})"))
+    ceilings = report.get("ceilings") or {}
+    if "input" in ceilings:
+        rows.append(("ceiling of any model", f"{ceilings['input']['accuracy']:.4%}"))
+        rows.append(("ceiling of the token alone", f"{ceilings['token']['accuracy']:.4%}"))
+    if "unavoidable" in report:
+        rows.append(("wrong in any model", f"{report['unavoidable']:,}"))
+        rows.append(("margin (labels are 1 apart)", f"{report['margin']:.6f}"))
+    return rows
+
+
+def _certificate(certificate: Certificate | None) -> str:
+    if certificate is None:
+        return "None: what is said above was run, not proved. `rankone certify` proves it.\n"
+    corpus = PurePath(certificate.source).name
+    rows = [
+        ("outcome", f"**{certificate.outcome.value}**"),
+        ("corpus", f"{corpus}, {certificate.tokens:,} tokens"),
+        ("contexts apart by more than", certificate.delta),
+        ("float64 run off by less than", certificate.float_distance),
+    ]
+    if certificate.labels is not None:
+        rows.insert(2, ("labels", certificate.labels.value))
+        rows.insert(
+            3, ("wrong", f"{certificate.wrong:,} ({certificate.unavoidable:,} unavoidable)")
+        )
+    if certificate.margin is not None:
+        rows.append(("margin", f"{certificate.margin:.6f}"))
+    if certificate.reason is not None:
+        rows.append(("reason", certificate.reason))
+    return "In interval arithmetic, of these weights and this corpus:\n\n" + _table(rows)
+
+
+def _table(rows: Rows) -> str:
+    lines = [f"| {name} | {_cell(value)} |" for name, value in rows]
+    return "\n".join(["| | |", "|---|---|", *lines, ""])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

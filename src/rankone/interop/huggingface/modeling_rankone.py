@@ -1,0 +1,395 @@
+"""One-layer rank-1 Transformers for Hugging Face: configuration and token classifier.
+
+This file stands alone: it is saved beside the weights, so that `trust_remote_code=True` opens them
+where rankone is not installed. Equation numbers are those of Kajitsuka and Sato (ICLR 2024).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import initialization as init
+from transformers.modeling_outputs import TokenClassifierOutput
+
+FORMAT_VERSION = 1
+CHOICES = {
+    "attention": ("rank1", "softmax", "hardmax"),
+    "feedforward": ("rank1", "dense"),
+    "causal": (True, False),
+}
+
+
+class RankOneConfig(PreTrainedConfig):
+    """The shape of a token classifier.
+
+    `attention` is "rank1" (eq. 20), or "softmax" or "hardmax" (eq. 2 and 5) with
+    `num_attention_heads` heads of size `head_dim`; `feedforward` is "dense" (eq. 3) or "rank1" (the
+    same with matrices of rank 1, kept as factors), with `intermediate_size` hidden units (default
+    4 `hidden_size`). `max_position_embeddings` 0 means no positions. The last row of the token
+    table stands for every unknown word, and pads. `reading` tells how the corpus was read.
+    """
+
+    model_type = "rankone"
+
+    def __init__(
+        self,
+        vocab_size: int = 2,
+        hidden_size: int = 32,
+        intermediate_size: int | None = None,
+        max_position_embeddings: int = 512,
+        num_hidden_layers: int = 1,
+        attention: str = "rank1",
+        num_attention_heads: int = 1,
+        head_dim: int = 1,
+        feedforward: str = "dense",
+        causal: bool = False,
+        initializer_range: float = 0.02,
+        reading: dict[str, Any] | None = None,
+        format_version: int = FORMAT_VERSION,
+        **kwargs: Any,
+    ) -> None:
+        if format_version != FORMAT_VERSION:
+            raise ValueError(
+                f"The model was written in version {format_version!r} of the rankone format, but "
+                f"this code reads version {FORMAT_VERSION}. Export the model again, or load it "
+                "with the code that was saved beside it (`trust_remote_code=True`)."
+            )
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.intermediate_size = 4 * hidden_size if intermediate_size is None else intermediate_size
+        self.max_position_embeddings = max_position_embeddings
+        self.num_hidden_layers = num_hidden_layers
+        self.attention = attention
+        self.num_attention_heads = num_attention_heads
+        self.head_dim = head_dim
+        self.feedforward = feedforward
+        self.causal = causal
+        self.initializer_range = initializer_range
+        self.reading = reading or {}
+        self.format_version = format_version
+        self._check()
+        kwargs.setdefault("pad_token_id", vocab_size - 1)
+        super().__init__(**kwargs)
+
+    def _check(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"`{name}` must be one of {choices}, not {getattr(self, name)!r}.")
+        for name in ("max_position_embeddings", "intermediate_size"):
+            _check_size(name, getattr(self, name), least=0)
+        for name in ("vocab_size", "hidden_size", "num_hidden_layers"):
+            _check_size(name, getattr(self, name), least=1)
+        for name in ("num_attention_heads", "head_dim"):
+            _check_size(name, getattr(self, name), least=1)
+            if self.attention == "rank1" and getattr(self, name) != 1:
+                raise ValueError('`attention="rank1"` has one head of size 1.')
+
+
+def _check_size(name: str, size: Any, least: int) -> None:
+    if type(size) is not int or size < least:
+        raise ValueError(f"`{name}` must be a whole number from {least}, not {size!r}.")
+
+
+class Attention(nn.Module):
+    """F(Z) = Z + sum_i W^O_i (W^V_i Z) sigma[(W^K_i Z)^T (W^Q_i Z)]   (eq. 2; eq. 5 for hardmax).
+
+    With ``attention="rank1"`` it is F(Z) = Z + W^O (v1^T Z) sigma[(v1^T Z)^T (v2^T Z)] (eq. 20).
+    Tokens are rows of `z`; there is no 1/sqrt(s).
+    """
+
+    def __init__(self, config: RankOneConfig) -> None:
+        super().__init__()
+        self.kind = config.attention
+        d, h, s = config.hidden_size, config.num_attention_heads, config.head_dim
+        if self.kind == "rank1":
+            self.v1, self.v2, self.output = (nn.Parameter(torch.empty(d)) for _ in range(3))
+        else:
+            self.key, self.query, self.value = (
+                nn.Parameter(torch.empty(h, s, d)) for _ in range(3)
+            )
+            self.output = nn.Parameter(torch.empty(h, d, s))
+
+    def forward(self, z: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(batch, n, d), and a mask that fits (batch, 1, n, n), to F(Z) and the weights."""
+        if self.kind == "rank1":
+            key = value = (z @ self.v1)[:, None, :, None]
+            query, output = (z @ self.v2)[:, None, :, None], self.output[None, :, None]
+        else:
+            key, query, value = (
+                torch.einsum("hsd,bnd->bhns", weight, z)
+                for weight in (self.key, self.query, self.value)
+            )
+            output = self.output
+        scores = query @ key.mT
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        if self.kind == "hardmax":
+            largest = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
+            weights = largest / largest.sum(-1, keepdim=True)
+        else:
+            weights = scores.softmax(-1)
+        if mask is not None:
+            weights = torch.where(mask, weights, 0.0)  # a row that sees nothing is NaN until here
+        return z + torch.einsum("hds,bhns->bnd", output, weights @ value), weights
+
+
+class DenseFeedForward(nn.Module):
+    """F(H)_k = H_k + W2 relu(W1 H_k + b1) + b2   (eq. 3)."""
+
+    def __init__(self, config: RankOneConfig) -> None:
+        super().__init__()
+        d, q = config.hidden_size, config.intermediate_size
+        self.weight1, self.bias1 = nn.Parameter(torch.empty(q, d)), nn.Parameter(torch.empty(q))
+        self.weight2, self.bias2 = nn.Parameter(torch.empty(d, q)), nn.Parameter(torch.empty(d))
+
+    def forward(self, h: Tensor) -> Tensor:
+        hidden = torch.relu(nn.functional.linear(h, self.weight1, self.bias1))
+        return h + nn.functional.linear(hidden, self.weight2, self.bias2)
+
+
+class Rank1FeedForward(nn.Module):
+    """F(H)_k = H_k + w f(a^T H_k) + b2, f(s) = sum_j t_j relu(g_j s + b_j): eq. 3, W1 = g a^T,
+    W2 = w t^T.
+
+    While it trains, f is added up as it stands. Otherwise it is evaluated as the piecewise linear
+    function that it is, in O(log q) per token: tens of thousands of hidden units, as a memorised
+    corpus has, add up to terms so large that they would cost half of the digits.
+    """
+
+    def __init__(self, config: RankOneConfig) -> None:
+        super().__init__()
+        d, q = config.hidden_size, config.intermediate_size
+        self.gain, self.bias1, self.out_gain = (nn.Parameter(torch.empty(q)) for _ in range(3))
+        self.direction, self.out_direction, self.bias2 = (
+            nn.Parameter(torch.empty(d)) for _ in range(3)
+        )
+        self._known: tuple[list[Any], Pieces] | None = None
+
+    def forward(self, h: Tensor) -> Tensor:
+        s = h @ self.direction
+        if self.training:
+            added = torch.relu(s[..., None] * self.gain + self.bias1) @ self.out_gain
+        else:
+            added = self._pieces()(s)
+        return h + added[..., None] * self.out_direction + self.bias2
+
+    def train(self, mode: bool = True) -> Rank1FeedForward:
+        self._known = None
+        super().train(mode)
+        return self
+
+    def _pieces(self) -> Pieces:
+        """Those found before, unless the units have changed or gradients are asked for."""
+        units = (self.gain, self.bias1, self.out_gain)
+        if torch.is_grad_enabled() or any(unit.is_inference() for unit in units):
+            return Pieces(*units)
+        state = [(unit, unit._version) for unit in units]
+        if self._known is None or any(
+            a is not b or v != w for (a, v), (b, w) in zip(self._known[0], state, strict=True)
+        ):
+            self._known = state, Pieces(*units)
+        return self._known[1]
+
+
+class Pieces:
+    """f(s) = sum_j t_j relu(g_j s + b_j) by its bends, the values there and the slopes between.
+
+    Unit j bends f at -b_j / g_j by t_j |g_j|. Values are added up from the bend number `start`
+    outwards, the first or the one nearest to 0: where the units add up to less.
+    """
+
+    def __init__(self, gain: Tensor, bias: Tensor, out_gain: Tensor) -> None:
+        with torch.no_grad():
+            bends = (bias / gain).isfinite()
+        constant = out_gain[~bends] @ torch.relu(bias[~bends])
+        gain, bias, out_gain = gain[bends], bias[bends], out_gain[bends]
+        if not len(gain):
+            zero = constant.new_zeros(1)
+            self.knots, self.values, self.slopes = zero, constant[None], zero.expand(2)
+            self.start = 0
+            return
+        theta = -bias / gain
+        order = theta.argsort(stable=True)
+        self.knots = theta[order]
+        leftmost = torch.where(gain < 0, out_gain * gain, 0.0).sum()
+        turns = (out_gain * gain.abs())[order]
+        self.slopes = torch.cat([leftmost[None], turns]).cumsum(0)
+
+        def terms(i: int) -> Tensor:
+            return out_gain * torch.relu(gain * self.knots[i] + bias)
+
+        def size(i: int) -> float:
+            active = gain * self.knots[i] + bias > 0
+            sizes = out_gain.abs() * ((gain * self.knots[i]).abs() + bias.abs())
+            return float(sizes[active].sum())
+
+        self.start = min((0, int(self.knots.abs().argmin())), key=size)
+        first = (constant + terms(self.start).sum())[None]
+        steps = self.slopes[1:-1] * self.knots.diff()
+        right = torch.cat([first, steps[self.start :]]).cumsum(0)
+        left = torch.cat([first, -steps[: self.start].flip(0)]).cumsum(0)[1:].flip(0)
+        self.values = torch.cat([left, right])
+
+    def __call__(self, s: Tensor) -> Tensor:
+        piece = torch.searchsorted(self.knots.detach(), s.detach().contiguous())
+        anchor = piece - (piece > self.start).long()
+        return self.values[anchor] + self.slopes[piece] * (s - self.knots[anchor])
+
+
+class Block(nn.Module):
+    """F(Z) = F^(FF)(F^(SA)(Z))   (eq. 4)."""
+
+    def __init__(self, config: RankOneConfig) -> None:
+        super().__init__()
+        self.attention = Attention(config)
+        rank1 = config.feedforward == "rank1"
+        self.feedforward = (Rank1FeedForward if rank1 else DenseFeedForward)(config)
+
+    def forward(self, z: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        h, weights = self.attention(z, mask)
+        return self.feedforward(h), weights
+
+
+class RankOneForTokenClassification(PreTrainedModel):
+    """logits = head(Block(... Block(X + E))), X rows of the token table, E rows of positions.
+
+    A sentence is its tokens that are not masked, in their order: however it is padded, its logits
+    are the same.
+    """
+
+    config_class = RankOneConfig
+    base_model_prefix = "rankone"
+    accepts_loss_kwargs = True
+
+    def __init__(self, config: RankOneConfig) -> None:
+        super().__init__(config)
+        d, length = config.hidden_size, config.max_position_embeddings
+        self.table = nn.Parameter(torch.empty(config.vocab_size, d))
+        self.positions = nn.Parameter(torch.empty(length, d)) if length else None
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_hidden_layers))
+        self.head = nn.Linear(d, config.num_labels)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> TokenClassifierOutput | tuple[Tensor, ...]:
+        """`attention_mask` is not 0 at real tokens; `labels` are not counted where they are -100.
+
+        The loss is the mean over the labels that count, or their sum by `num_items_in_batch`.
+        """
+        if input_ids.numel() == 0:
+            input_ids = input_ids.long()  # no tokens: tokenizers make that a tensor of floats
+        places, mask = self._check(input_ids, attention_mask, labels)
+        if mask is not None:
+            input_ids = torch.where(mask, input_ids, 0)  # under the mask anything may stand
+        self._check_rows(input_ids)
+        n = input_ids.shape[1]
+        attend = None if mask is None else mask[:, None, None, :]
+        if self.config.causal:
+            causal = torch.ones(n, n, dtype=torch.bool, device=input_ids.device).tril()
+            attend = causal if attend is None else attend & causal
+
+        z = self.table[input_ids]
+        if self.positions is not None:
+            z = z + self.positions[places]
+        states, attentions = [z], []
+        for block in self.blocks:
+            z, weights = block(z, attend)
+            states.append(z)
+            attentions.append(weights)
+        logits = self.head(z)
+        loss = None if labels is None else self._loss(logits, labels, num_items_in_batch)
+
+        config = self.config
+        with_states = (
+            config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        )
+        with_weights = config.output_attentions if output_attentions is None else output_attentions
+        output = TokenClassifierOutput(
+            loss=loss,
+            logits=logits,
+            hidden_states=tuple(states) if with_states else None,
+            attentions=tuple(attentions) if with_weights else None,
+        )
+        as_dict = config.return_dict if return_dict is None else return_dict
+        return output if as_dict else output.to_tuple()
+
+    def _check(
+        self, ids: Tensor, attention_mask: Tensor | None, labels: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """The place of every token in its sentence, and which tokens are real."""
+        if ids.dim() != 2:
+            raise ValueError(f"`input_ids` must be (batch, length), not {tuple(ids.shape)}.")
+        for name, given in (("attention_mask", attention_mask), ("labels", labels)):
+            if given is not None and given.shape != ids.shape:
+                raise ValueError(
+                    f"`{name}` is {tuple(given.shape)}, but `input_ids` is {tuple(ids.shape)}."
+                )
+        if attention_mask is None:
+            mask, places = None, torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
+        else:
+            mask = attention_mask != 0
+            places = (mask.long().cumsum(1) - 1).clamp(min=0)
+        longest = int(places.max()) + 1 if places.numel() else 0
+        if self.positions is not None and longest > len(self.positions):
+            raise ValueError(
+                f"A sentence of {longest} tokens, but the table of positions has "
+                f"{len(self.positions)}. Split the sentence, or make the model with a larger "
+                "`max_length`."
+            )
+        return places, mask
+
+    def _check_rows(self, ids: Tensor) -> None:
+        rows = len(self.table)
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < rows:
+            wrong = int(ids.max()) if int(ids.max()) >= rows else int(ids.min())
+            raise ValueError(
+                f"`input_ids` holds {wrong}, but the token table has rows 0 to {rows - 1}. Is the "
+                "tokenizer the one that was saved with the model?"
+            )
+
+    def _loss(self, logits: Tensor, labels: Tensor, count: Tensor | int | None) -> Tensor:
+        total = nn.functional.cross_entropy(
+            logits.flatten(0, 1), labels.to(logits.device).flatten(), reduction="sum"
+        )
+        if count is None:
+            count = (labels != -100).sum().clamp(min=1)
+        return total / count
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """Tables by `initializer_range`, matrices by their fan-in; biases 0, those of units of rank
+        1 drawn, for these bend at one point each."""
+        d, q = self.config.hidden_size, max(1, self.config.intermediate_size)
+        if isinstance(module, RankOneForTokenClassification):
+            for table in (module.table, module.positions):
+                if table is not None:
+                    init.normal_(table, std=self.config.initializer_range)
+        elif isinstance(module, Attention):
+            for parameter in module.parameters():
+                init.normal_(parameter, std=d**-0.5)
+        elif isinstance(module, DenseFeedForward):
+            init.normal_(module.weight1, std=d**-0.5)
+            init.normal_(module.weight2, std=q**-0.5)
+            init.zeros_(module.bias1)
+            init.zeros_(module.bias2)
+        elif isinstance(module, Rank1FeedForward):
+            init.ones_(module.gain)
+            init.normal_(module.bias1)
+            init.normal_(module.out_gain, std=q**-0.5)
+            init.normal_(module.direction, std=d**-0.5)
+            init.normal_(module.out_direction, std=d**-0.5)
+            init.zeros_(module.bias2)
+        elif isinstance(module, nn.Linear):
+            init.uniform_(module.weight, -(d**-0.5), d**-0.5)
+            init.uniform_(module.bias, -(d**-0.5), d**-0.5)

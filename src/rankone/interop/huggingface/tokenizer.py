@@ -1,0 +1,52 @@
+"""A word-level fast tokenizer: a word is a row of the token table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rankone.interop.extras import extra
+
+with extra("hf", "Hugging Face"):
+    from tokenizers import AddedToken, Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.normalizers import Lowercase
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+    from transformers import PreTrainedTokenizerFast
+
+UNKNOWN = "[UNK]"
+
+
+def word_tokenizer(vocabulary: Sequence[str], *, lower: bool = False) -> PreTrainedTokenizerFast:
+    """Splits at white space and numbers the words as they come; one more number, the last, is for
+    unknown words and pads. Words that hold white space themselves are found first.
+
+    >>> tokenizer = word_tokenizer(["a", "rose"])
+    >>> tokenizer("a red rose")["input_ids"]
+    [0, 2, 1]
+    """
+    unknown = UNKNOWN
+    known = set(vocabulary)
+    while unknown in known:
+        unknown = f"[{unknown}]"
+    rows = {word: i for i, word in enumerate((*vocabulary, unknown))}
+    backend = Tokenizer(WordLevel(rows, unk_token=unknown))
+    backend.pre_tokenizer = WhitespaceSplit()
+    if lower:
+        backend.normalizer = Lowercase()
+    spaced = [word for word in vocabulary if re.search(r"\s", word)]
+    backend.add_tokens([AddedToken(w, single_word=True, normalized=lower) for w in spaced])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        unk_token=unknown,
+        pad_token=unknown,
+        split_special_tokens=True,  # text that looks like the unknown word is a word like others
+        model_input_names=["input_ids", "attention_mask"],
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def lost_words(tokenizer: PreTrainedTokenizerFast, vocabulary: Sequence[str]) -> list[str]:
+    """Words that, given one by one, do not come back as their own row."""
+    rows = tokenizer([[word] for word in vocabulary], is_split_into_words=True)["input_ids"]
+    return [word for i, word in enumerate(vocabulary) if rows[i] != [i]]
