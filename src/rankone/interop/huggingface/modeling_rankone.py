@@ -221,6 +221,7 @@ class Pieces:
         def terms(i: int) -> Tensor:
             return out_gain * torch.relu(gain * self.knots[i] + bias)
 
+        @torch.no_grad()
         def size(i: int) -> float:
             active = gain * self.knots[i] + bias > 0
             sizes = out_gain.abs() * ((gain * self.knots[i]).abs() + bias.abs())
@@ -303,7 +304,7 @@ class RankOneForTokenClassification(PreTrainedModel):
         if self.positions is not None:
             z = z + self.positions[places]
         states, attentions = [z], []
-        for block in self.blocks:
+        for block in self.blocks if n else ():
             z, weights = block(z, attend)
             states.append(z)
             attentions.append(weights)
