@@ -317,3 +317,13 @@ def test_tokenizer_is_saved_beside_the_weights(home: Path) -> None:
     assert ids["attention_mask"] == [[1, 1, 1], [1, 0, 0]]
     assert ids["input_ids"][0][2] == ids["input_ids"][1][1] == 94
     assert set(ids) == {"input_ids", "attention_mask"}
+
+
+def test_fewer_digits_than_the_weights_need_are_told(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = AutoModelForTokenClassification.from_pretrained(home)
+    model(torch.tensor([[0]]))
+    assert not caplog.records
+    model.float()(torch.tensor([[0]]))
+    assert "made in float64 and are run in float32" in caplog.text

@@ -25,6 +25,7 @@ def as_pretrained(model: Model) -> RankOneForTokenClassification:
         label2id={label: i for i, label in enumerate(model.labels)},
         reading=model.reading,
         dtype=network.table.dtype,
+        made_in=str(network.table.dtype).removeprefix("torch."),
     )
     with torch.device("meta"):
         found = RankOneForTokenClassification(config)

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.modeling_outputs import TokenClassifierOutput
+from transformers.utils import logging
+
+logger = logging.get_logger(__name__)
 
 FORMAT_VERSION = 1
 CHOICES = {
@@ -29,7 +32,8 @@ class RankOneConfig(PreTrainedConfig):
     `num_attention_heads` heads of size `head_dim`; `feedforward` is "dense" (eq. 3) or "rank1" (the
     same with matrices of rank 1, kept as factors), with `intermediate_size` hidden units (default
     4 `hidden_size`). `max_position_embeddings` 0 means no positions. The last row of the token
-    table stands for every unknown word, and pads. `reading` tells how the corpus was read.
+    table stands for every unknown word, and pads. `reading` tells how the corpus was read,
+    `made_in` the type of number that constructed weights need.
     """
 
     model_type = "rankone"
@@ -48,6 +52,7 @@ class RankOneConfig(PreTrainedConfig):
         causal: bool = False,
         initializer_range: float = 0.02,
         reading: dict[str, Any] | None = None,
+        made_in: str | None = None,
         format_version: int = FORMAT_VERSION,
         **kwargs: Any,
     ) -> None:
@@ -69,6 +74,7 @@ class RankOneConfig(PreTrainedConfig):
         self.causal = causal
         self.initializer_range = initializer_range
         self.reading = reading or {}
+        self.made_in = made_in
         self.format_version = format_version
         self._check()
         kwargs.setdefault("pad_token_id", vocab_size - 1)
@@ -290,6 +296,12 @@ class RankOneForTokenClassification(PreTrainedModel):
         """
         if input_ids.numel() == 0:
             input_ids = input_ids.long()  # no tokens: tokenizers make that a tensor of floats
+        dtype = str(self.table.dtype).removeprefix("torch.")
+        if self.config.made_in not in (None, dtype):
+            logger.warning_once(
+                f"The weights were made in {self.config.made_in} and are run in {dtype}: contexts "
+                "that lie close together may get wrong labels."
+            )
         places, mask = self._check(input_ids, attention_mask, labels)
         if mask is not None:
             input_ids = torch.where(mask, input_ids, 0)  # under the mask anything may stand
