@@ -70,13 +70,22 @@ __all__ = [
     "read_vectors",
     "train_model",
 ]
+# Not in __all__: they need extras, and `from rankone import *` must not.
+_EXTRAS = {
+    "RankOneClassifier": "interop.sklearn",
+    "RankOneConfig": "interop.huggingface",
+    "RankOneForTokenClassification": "interop.huggingface",
+    "export_hf": "interop.huggingface",
+    "export_onnx": "interop.onnx",
+}
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    home = _HOME.get(name) or _EXTRAS.get(name)
+    if home is None:
         raise AttributeError(f"module 'rankone' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"rankone.{_HOME[name]}"), name)
+    return getattr(importlib.import_module(f"rankone.{home}"), name)
 
 
 def __dir__() -> list[str]:

@@ -302,15 +302,6 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
     assert answer.stdout.startswith("builtin")
 
 
-def test_help_and_import_load_nothing_heavy() -> None:
-    code = (
-        "import sys, rankone, rankone.cli\n"
-        "print([name for name in ('torch', 'numpy') if name in sys.modules])"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert answer.stdout.strip() == "[]"
-
-
 def test_narrow_terminals_lose_no_figure() -> None:
     answer = fresh("inspect", "builtin", env={**os.environ, "COLUMNS": "40"})
     assert answer.returncode == 0

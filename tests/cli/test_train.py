@@ -355,20 +355,6 @@ def test_a_certificate_goes_with_the_weights_it_was_for(run: Run, tmp_path: Path
 # In a process of its own.
 
 
-def test_help_loads_no_torch() -> None:
-    code = (
-        "import sys\n"
-        "from rankone.cli import main\n"
-        "for words in (['--help'], ['train', '--help'], ['reproduce', 'figure1', '--help']):\n"
-        "    sys.argv = ['rankone', *words]\n"
-        "    try: main()\n"
-        "    except SystemExit as left: assert not left.code\n"
-        "print([name for name in ('torch', 'numpy', 'matplotlib') if name in sys.modules])"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert answer.stdout.splitlines()[-1] == "[]"
-
-
 def test_a_reader_that_stops_early_is_no_error() -> None:
     script = f"{sys.executable} -m rankone train toy --epochs 1 | head -n 1"
     answer = subprocess.run(script, shell=True, capture_output=True, text=True, timeout=120)

@@ -10,28 +10,38 @@ from typing import NoReturn
 
 import typer
 
-from rankone.cli.approximate import approximate
-from rankone.cli.certify import certify
-from rankone.cli.explain import explain
-from rankone.cli.inspect import inspect
-from rankone.cli.memorize import memorize
-from rankone.cli.options import first_process
-from rankone.cli.predict import predict
-from rankone.cli.reproduce import reproduce
-from rankone.cli.train import train
+from rankone.cli.lazy import Group, OnDemand
 from rankone.errors import RankOneError
+
+# Each is `rankone.cli.NAME.NAME`, which is imported when it is asked for. What the list in `--help`
+# says of it, the first paragraph of its own help, has therefore to stand here too.
+COMMANDS = {
+    "inspect": "How well could any model do on this file, and which rows contradict each other?",
+    "memorize": "Build a one-layer rank-1 Transformer that labels every token of the file right.",
+    "certify": "Prove, or refute, that the weights tell all contexts apart and label every token "
+    "right.",
+    "explain": "How many digits does the proof need here, what does it promise, what is the gap?",
+    "train": "Train a Transformer of rank 1, without normalisation, as in the paper's experiment.",
+    "predict": "Label text: a token, a TAB and its label per line. Labels in the file are "
+    "compared.",
+    "approximate": "Build a network for a permutation equivariant function, and measure how far it "
+    "is off.",
+    "export": "Write a model for other tools: Hugging Face, ONNX. Nothing is written that was not "
+    "checked.",
+    "reproduce": "Run the paper's experiment.",
+}
 
 app = typer.Typer(
     name="rankone",
+    cls=Group,
     help="One-layer rank-1 softmax Transformers that memorise a labelled corpus exactly.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (inspect, memorize, certify, explain, train, predict, approximate):
-    app.command()(command)
-app.add_typer(reproduce, name="reproduce")
+for name, line in COMMANDS.items():
+    app.command(name, cls=OnDemand, help=line)(lambda: None)
 
 
 @app.callback(invoke_without_command=True)
@@ -63,6 +73,8 @@ def main() -> None:
 
 
 def _refuse(message: str) -> NoReturn:
+    from rankone.cli.options import first_process
+
     with contextlib.suppress(OSError):
         if first_process():
             print(f"rankone: {message}", file=sys.stderr)

@@ -70,14 +70,13 @@ def contents_of(
         "reading": dict(reading),
         "vocabulary": sha256(words).hexdigest(),
     }
-    documents = {CONFIG: config, LABELS: list(labels)}
-    if report is not None:
-        documents[REPORT] = dict(report)
-    return {
+    contents = {
         WEIGHTS: weights_of(network),
+        CONFIG: as_json(config, indent=2),
         VOCABULARY: words,
-        **{name: as_json(document, indent=2) for name, document in documents.items()},
+        LABELS: as_json(list(labels), indent=2),
     }
+    return contents if report is None else {**contents, REPORT: as_json(dict(report), indent=2)}
 
 
 def weights_of(network: torch.nn.Module) -> bytes:
