@@ -13,6 +13,7 @@ demo: $(READY)
 	$(BIN)/rankone explain toy --out runs/explain
 	$(BIN)/rankone train builtin --epochs 12 --out runs/trained --resume
 	$(BIN)/rankone approximate nearest --grid 16 --out runs/nearest
+	$(BIN)/rankone export runs/demo --hf runs/demo-hf --onnx runs/demo.onnx
 
 test: $(READY) lint types
 	$(BIN)/pytest -q -m "not slow"
@@ -35,6 +36,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/approximation.py
+	$(BIN)/python benchmarks/interop.py
 
 # Installed once; again only when what is installed changes.
 $(READY): pyproject.toml constraints.txt

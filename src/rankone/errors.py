@@ -64,5 +64,9 @@ class SizeError(RankOneError):
     """What was asked for does not fit in memory."""
 
 
+class ExportError(RankOneError):
+    """What was exported does not do what the model does."""
+
+
 class ExtraError(RankOneError, ImportError):
     """An optional dependency is not installed."""

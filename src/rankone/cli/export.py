@@ -13,7 +13,6 @@ from rankone.errors import CorpusError, SettingError
 if TYPE_CHECKING:
     from rankone.corpus import Corpus
     from rankone.interop.huggingface import HubExport
-    from rankone.interop.onnx import Exported
     from rankone.nn import Model
 
 
@@ -71,11 +70,14 @@ def export(
         if hf is not None:
             progress("write", 0.0)
             hub = _export_hf(model, loaded, hf)
+    files = [*([graph.path] if graph else []), *(hub.files if hub else [])]
     if json:
         found = {"hf": hub, "onnx": graph}
-        console.print_json({k: None if v is None else v.to_json() for k, v in found.items()})
+        parts = {name: None if part is None else part.to_json() for name, part in found.items()}
+        console.print_json({"ok": True, **parts, "files": [str(path) for path in files]})
     elif not quiet:
-        _show(hub, graph)
+        console.print_lines(*(graph.lines() if graph else []), *(hub.remarks if hub else []))
+        console.print_lines("Wrote", *(f"  {path}" for path in files))
 
 
 def _corpus(home: Path, model: Model, given: str | None) -> Corpus | None:
@@ -105,12 +107,3 @@ def _document(path: Path) -> dict[str, Any] | None:
 
     found = read_document(path) if path.exists() else None
     return found if isinstance(found, dict) else None
-
-
-def _show(hub: HubExport | None, graph: Exported | None) -> None:
-    from rankone.cli import console
-
-    if graph is not None:
-        console.print_lines(*graph.lines())
-    if hub is not None:
-        console.print_lines(*hub.remarks, "Wrote", *(f"  {path}" for path in hub.files))

@@ -85,7 +85,8 @@ def _made(report: Mapping[str, Any] | None) -> str:
         return "for labelling tokens"
     corpus = PurePath(str(report.get("source", ""))).name or "a labelled corpus"
     if "epochs" in report:
-        return f"trained on {corpus} for {report['epochs']} epochs"
+        epochs = report["epochs"]
+        return f"trained on {corpus} for {epochs} epoch{'' if epochs == 1 else 's'}"
     return f"built from {corpus} without training, and right on it wherever a model can be"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from rankone.certify import Certificate
-from rankone.errors import ModelError
+from rankone.errors import ExportError, ModelError
 from rankone.files import check_new, write_directory
 from rankone.interop.extras import extra
 from rankone.interop.huggingface.card import model_card
@@ -106,7 +106,7 @@ def _check(model: Model, directory: str) -> None:
         for name, tensor in before.items()
     )
     if not same:
-        raise ModelError(
+        raise ExportError(
             "transformers does not give the weights back as they are",
             remedy="install another version of transformers 5",
         )

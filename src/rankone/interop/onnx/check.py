@@ -1,0 +1,110 @@
+"""What an exported graph computes, beside what the model itself does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankone.certify.attention import array
+from rankone.interop.onnx.rounding import Rounding
+from rankone.interop.onnx.sentences import Bools, Floats, Ints, Padding, run
+from rankone.nn import Evaluator, Model
+from rankone.spans import spans
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Compared:
+    """onnxruntime's logits beside rankone's own, both float64, over the tokens of ``source``.
+
+    Differences of two logits are taken relative to max(1, |logit|). They may be 1e-9;
+    ``difference`` is the largest there is. Only where float64 itself knows no better, on a steep
+    ramp between two labels for instance, what rounding explains (`Rounding`) may be added:
+    ``steep`` counts the tokens that need it, and ``steep_difference`` is their largest. ``far``
+    counts tokens that differ by more than that, ``wrong`` those with another label, whatever the
+    reason.
+    """
+
+    source: str
+    sentences: int
+    tokens: int
+    difference: float
+    steep: int
+    steep_difference: float
+    far: int
+    wrong: int
+
+    @property
+    def ok(self) -> bool:
+        return not self.far and not self.wrong
+
+    def line(self) -> str:
+        """For people to read."""
+        labels = f"{self.wrong:,} labels differ" if self.wrong else "the same labels"
+        line = (
+            f"{self.source}: {self.tokens:,} tokens, {labels}, logits within {self.difference:.2g}"
+        )
+        if self.steep:
+            line += f" ({self.steep:,} tokens on steep ramps: {self.steep_difference:.2g})"
+        return line
+
+
+def compare(
+    session: InferenceSession,
+    model: Model,
+    rows: Ints,
+    offsets: Ints,
+    *,
+    source: str,
+    paddings: tuple[Padding, ...] = ("right",),
+    progress: Callable[[float], None] = lambda _: None,
+) -> Compared:
+    """Every sentence ``offsets[j]:offsets[j + 1]`` of rows of the table, in all `paddings`."""
+    network, rng = model.network, np.random.default_rng(0)
+    weight, bias = array(network.head.weight), array(network.head.bias)
+    evaluator, rounding = Evaluator(network), Rounding(network)
+    difference, steep_difference, steep, far, wrong = 0.0, 0.0, 0, 0, 0
+    for first, last in spans(offsets):
+        ids = rows[offsets[first] : offsets[last]]
+        bounds = offsets[first : last + 1] - offsets[first]
+        own = evaluator.run(ids, bounds, lambda z: (weight @ z + bias[:, None]).T)
+        logits = np.asarray(own, dtype=np.float64)
+        labels, scale = model.label_ids(ids, bounds), np.maximum(1.0, np.abs(logits))
+        for padding in paddings:
+            found = run(session, network.shape, ids, bounds, padding, rng)
+            off, allowed = np.abs(found - logits) / scale, np.full_like(logits, TOLERANCE)
+            beyond = tokens_beyond(off, allowed)
+            if beyond.any():
+                at, edges = whole_sentences(beyond, bounds)
+                allowed[at] += rounding.room(ids[at], edges) / scale[at]
+            too_far = tokens_beyond(off, allowed)
+            explained = beyond & ~too_far
+            difference = max(difference, float(off[~explained].max(initial=0.0)))
+            steep_difference = max(steep_difference, float(off[explained].max(initial=0.0)))
+            steep += int(explained.sum())
+            far += int(too_far.sum())
+            wrong += int((found.argmax(1) != labels).sum())
+        progress(last / (len(offsets) - 1))
+    sentences, tokens = (len(offsets) - 1) * len(paddings), len(rows) * len(paddings)
+    return Compared(
+        source, sentences, tokens, difference, steep, steep_difference, far=far, wrong=wrong
+    )
+
+
+def tokens_beyond(off: Floats, allowed: Floats) -> Bools:
+    """Those with a logit that is further off than allowed, or is no number."""
+    return np.asarray(~(off <= allowed).all(1))
+
+
+def whole_sentences(chosen: Bools, offsets: Ints) -> tuple[Ints, Ints]:
+    """The tokens of all sentences with a chosen one, and the offsets of these sentences."""
+    some = np.add.reduceat(chosen, offsets[:-1]) > 0
+    lengths = np.diff(offsets)
+    return np.flatnonzero(np.repeat(some, lengths)), np.append(0, np.cumsum(lengths[some]))

@@ -1,0 +1,149 @@
+"""A model as one ONNX file, which is run beside the model before it is written."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+
+from rankone.corpus import Corpus
+from rankone.errors import ExportError, SizeError
+from rankone.files import check_place, write_file
+from rankone.interop.extras import extra
+from rankone.interop.onnx.check import Compared, compare
+from rankone.interop.onnx.sentences import Padding, made_up
+from rankone.interop.onnx.serialize import OPSET, serialize
+from rankone.nn import Model
+from rankone.nn.model import check_lengths
+from rankone.progress import Progress
+
+with extra("onnx", "exporting to ONNX"):
+    import onnxruntime
+
+PADDINGS: tuple[Padding, ...] = ("alone", "right", "left", "scattered")
+SCORES = 1 << 26  # of the longest sentence: half a gigabyte, several times over
+OTHERS = (
+    "take another version of torch or of onnxruntime; "
+    f"installed are {torch.__version__} and {onnxruntime.__version__}"
+)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The file, and how it compared with the model: ``difference`` is the largest of two logits,
+    ``wrong`` the number of tokens with another label. See `Compared` for what may differ."""
+
+    path: Path
+    bytes: int
+    opset: int
+    compared: tuple[Compared, ...]
+    seconds: dict[str, float]
+
+    @property
+    def sentences(self) -> int:
+        return sum(part.sentences for part in self.compared)
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.compared)
+
+    @property
+    def difference(self) -> float:
+        return max(part.difference for part in self.compared)
+
+    @property
+    def wrong(self) -> int:
+        return sum(part.wrong for part in self.compared)
+
+    @property
+    def ok(self) -> bool:
+        return all(part.ok for part in self.compared)
+
+    def lines(self) -> list[str]:
+        """For people to read."""
+        head = f"{self.path}: {self.bytes:,} bytes, opset {self.opset}"
+        return [head, *(f"  {part.line()}" for part in self.compared)]
+
+    def to_json(self) -> dict[str, Any]:
+        sums = {
+            name: getattr(self, name) for name in ("sentences", "tokens", "difference", "wrong")
+        }
+        return {**asdict(self), "path": str(self.path), **sums, "ok": self.ok}
+
+
+def export_onnx(
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    corpus: Corpus | None = None,
+    progress: Progress = lambda *_: None,
+) -> Exported:
+    """Write the model as an ONNX file, all in float64: ids and mask in, logits out.
+
+    ``input_ids`` and ``attention_mask`` are int64, (batch, length), and ``logits`` float64,
+    (batch, length, labels), as `Graph` says. The file holds vocabulary, labels and how text is read
+    as metadata. It is run by onnxruntime and compared with the model, on made-up sentences and on
+    every sentence of `corpus`, before it is written; what does not agree is an error, and no file.
+    """
+    check_place(path)
+    network = copy.deepcopy(model.network).double().requires_grad_(False)
+    model = Model(network, model.vocabulary, model.labels, model.reading)
+    model.label_ids(np.zeros(1, np.int64), np.array([0, 1]))  # refuses a model without a readout
+    rows = None if corpus is None else rows_of(model, corpus)
+    start = perf_counter()
+    progress("export", 0.0)
+    data = serialize(model)
+    exported = perf_counter()
+    session = opened(data)
+    compared = [
+        compare(session, model, *made_up(network.shape), source="made-up", paddings=PADDINGS)
+    ]
+    if corpus is not None and rows is not None:
+        compared.append(
+            compare(
+                session,
+                model,
+                rows,
+                corpus.offsets,
+                source=corpus.source,
+                progress=lambda share: progress("check", share),
+            )
+        )
+    checked = perf_counter()
+    for part in compared:
+        if not part.ok:
+            raise ExportError(
+                f"of {part.tokens:,} tokens onnxruntime gives {part.wrong:,} another label and "
+                f"{part.far:,} logits that are too far off, by up to {part.difference:.2g}",
+                where=part.source,
+                remedy=OTHERS,
+            )
+    seconds = {"export": exported - start, "check": checked - exported}
+    return Exported(write_file(path, data), len(data), OPSET, tuple(compared), seconds)
+
+
+def opened(data: bytes) -> Any:
+    """A session of onnxruntime, with its defaults, as others will run the file."""
+    try:
+        return onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors have nothing in common but this
+        raise ExportError(f"onnxruntime cannot run it ({error})", remedy=OTHERS) from error
+
+
+def rows_of(model: Model, corpus: Corpus) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The corpus as rows of the token table; refuses sentences that are too long to be compared."""
+    shape, lines = model.network.shape, corpus.lines[corpus.offsets[:-1]]
+    check_lengths(corpus.lengths, shape.positions, lambda j: f"{corpus.source}, line {lines[j]}")
+    if corpus.longest**2 * shape.heads > SCORES:
+        raise SizeError(
+            f"a sentence of {corpus.longest:,} tokens: an ONNX graph holds all its scores at once",
+            where=f"{corpus.source}, line {lines[corpus.lengths.argmax()]}",
+            remedy="compare on a corpus with shorter sentences, or on none",
+        )
+    return model.rows(corpus.vocabulary)[corpus.token_ids]

@@ -1,0 +1,173 @@
+"""The network as one torch module of plain operations, each of which ONNX has for float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from rankone.nn import (
+    Block,
+    FeedForward,
+    PiecewiseLinear,
+    Rank1Attention,
+    Rank1FeedForward,
+    SelfAttention,
+    TokenClassifier,
+)
+
+LOWEST = torch.finfo(torch.float64).min
+
+
+class Graph(nn.Module):
+    """Logits of `input_ids` where `attention_mask` is not 0, both (batch, n), for float64 weights.
+
+    A sentence is its real tokens in their order: they alone are counted for positions, and they
+    alone are attended to, so padding before, behind or between them changes nothing. Any number
+    may stand under the mask; the logits there are finite and mean nothing.
+
+    The modules of `rankone.nn` are said again, not called: they choose a way by the length of the
+    sentence, and a graph has one way for all lengths.
+    """
+
+    def __init__(self, network: TokenClassifier) -> None:
+        super().__init__()
+        self.causal = network.shape.causal
+        self.table, self.positions = network.table, network.positions
+        self.weight, self.bias = turned(network.head.weight), network.head.bias
+        # A tensor: torch's exporter would write the number as a float32, which is infinite.
+        self.lowest = nn.Buffer(torch.tensor(LOWEST, dtype=torch.float64))
+        self.layers = nn.ModuleList()
+        for block in network.blocks:
+            assert isinstance(block, Block)
+            attention, layer = block.attention, block.feedforward
+            self.layers += [
+                Average(attention) if isinstance(attention, Rank1Attention) else Heads(attention),
+                Folded(layer) if isinstance(layer, Rank1FeedForward) else Dense(layer),
+            ]
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        real = attention_mask != 0
+        z = embedding(torch.where(real, input_ids, 0), self.table)
+        if self.positions is not None:
+            place = torch.cumsum(real.long(), -1) - 1
+            z = z + embedding(place.clamp(min=0), self.positions)
+        seen = real.unsqueeze(-2)
+        if self.causal:
+            at = torch.arange(input_ids.shape[-1])
+            seen = seen & (at <= at.unsqueeze(-1))
+        # Added to scores: their weight is then 0, and still a number where nothing is seen at all.
+        hidden = torch.where(seen, 0.0, self.lowest)
+        for layer in self.layers:
+            z = layer(z, real, hidden)
+        return z @ self.weight + self.bias
+
+
+class Average(nn.Module):
+    """`Rank1Attention`; as in its kernels, keys are taken relative to an extreme one."""
+
+    def __init__(self, layer: Rank1Attention) -> None:
+        super().__init__()
+        self.v1, self.v2, self.output = column(layer.v1), column(layer.v2), layer.output
+
+    def forward(self, z: Tensor, real: Tensor, hidden: Tensor) -> Tensor:
+        query, key = z @ self.v2, z @ self.v1
+        least = key.amin(-2, keepdim=True)
+        largest = torch.where(real.unsqueeze(-1), key, least).amax(-2, keepdim=True)
+        key = key - largest
+        weights = (query * key.mT + hidden).softmax(-1)
+        return z + (weights @ key + largest) * self.output
+
+
+class Heads(nn.Module):
+    """`SelfAttention`, the matrices of all heads side by side."""
+
+    def __init__(self, layer: SelfAttention) -> None:
+        super().__init__()
+        self.kind, self.heads = layer.kind, len(layer.key)
+        self.key, self.query, self.value = (
+            turned(weight.flatten(0, 1)) for weight in (layer.key, layer.query, layer.value)
+        )
+        self.output = nn.Buffer(layer.output.mT.flatten(0, 1).contiguous())
+
+    def forward(self, z: Tensor, _: Tensor, hidden: Tensor) -> Tensor:
+        key, query, value = (
+            (z @ weight).reshape(*z.shape[:-1], self.heads, -1).transpose(-3, -2)
+            for weight in (self.key, self.query, self.value)
+        )
+        scores = query @ key.mT + hidden.unsqueeze(-3)
+        if self.kind == "softmax":
+            weights = scores.softmax(-1)
+        else:
+            largest = (scores == scores.amax(-1, keepdim=True)).to(z.dtype)
+            weights = largest / largest.sum(-1, keepdim=True)
+        added: Tensor = (weights @ value).transpose(-3, -2).flatten(-2) @ self.output
+        return z + added
+
+
+class Dense(nn.Module):
+    """`FeedForward`."""
+
+    def __init__(self, layer: FeedForward) -> None:
+        super().__init__()
+        self.weight1, self.bias1 = turned(layer.weight1), layer.bias1
+        self.weight2, self.bias2 = turned(layer.weight2), layer.bias2
+
+    def forward(self, h: Tensor, *_: Tensor) -> Tensor:
+        return h + (torch.relu(h @ self.weight1 + self.bias1) @ self.weight2 + self.bias2)
+
+
+class Folded(nn.Module):
+    """`Rank1FeedForward` by its pieces, in O(log q); multiplied out, huge terms would cancel."""
+
+    def __init__(self, layer: Rank1FeedForward) -> None:
+        super().__init__()
+        self.direction, self.out_direction = column(layer.direction), layer.out_direction
+        self.bias2, self.pieces = layer.bias2, Pieces(layer.piecewise())
+
+    def forward(self, h: Tensor, *_: Tensor) -> Tensor:
+        added: Tensor = self.pieces((h @ self.direction).squeeze(-1))
+        return h + (added.unsqueeze(-1) * self.out_direction + self.bias2)
+
+
+class Pieces(nn.Module):
+    """`PiecewiseLinear`, with its bisection unrolled: ONNX has no operation that searches.
+
+    ``knots`` and ``values`` are counted from 1 here. Behind the last knot come infinite ones up to
+    a power of two, so that every step halves what is left and none reads beyond the end.
+    """
+
+    def __init__(self, f: PiecewiseLinear) -> None:
+        super().__init__()
+        count = len(f.knots)
+        self.start, self.steps = f.start, [1 << i for i in reversed(range(count.bit_length()))]
+        knots = np.full(2 * self.steps[0], np.inf)
+        knots[1 : count + 1] = f.knots
+        self.knots, self.values, self.slopes = (
+            column(torch.from_numpy(x)) for x in (knots, np.append(0.0, f.values), f.slopes)
+        )
+
+    def forward(self, s: Tensor) -> Tensor:
+        piece = torch.zeros_like(s, dtype=torch.int64)  # how many knots lie left of s
+        for step in self.steps:
+            ahead = piece + step
+            piece = torch.where(take(self.knots, ahead) < s, ahead, piece)
+        anchor = torch.where(piece > self.start, piece, piece + 1)
+        rise = take(self.slopes, piece) * (s - take(self.knots, anchor))
+        return take(self.values, anchor) + rise
+
+
+def take(numbers: Tensor, at: Tensor) -> Tensor:
+    """numbers[at] of a column, in the one way that becomes a Gather."""
+    return embedding(at, numbers).squeeze(-1)
+
+
+def column(vector: Tensor) -> nn.Buffer:
+    """A matrix of one column: onnxruntime multiplies by a vector many times slower."""
+    return nn.Buffer(vector.unsqueeze(-1))
+
+
+def turned(weight: Tensor) -> nn.Buffer:
+    """The transpose, stored as such."""
+    return nn.Buffer(weight.mT.contiguous())

@@ -1,0 +1,78 @@
+"""Sentences for onnxruntime: in batches, padded in several ways, and made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankone.nn import Network
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Padding = Literal["alone", "right", "left", "scattered"]
+
+CELLS = 1 << 17  # numbers in the largest table of one run, if one sentence does not need more
+MADE_UP, LONGEST = 64, 512  # lengths of made-up sentences: all up to the first, and a longer one
+
+
+def run(
+    session: InferenceSession,
+    shape: Network,
+    rows: Ints,
+    offsets: Ints,
+    padding: Padding,
+    rng: np.random.Generator,
+) -> Floats:
+    """onnxruntime's logits, (tokens, labels); infinite if one of a run, masked or not, is not."""
+    out = np.empty((len(rows), shape.labels))
+    for sentences in batches(np.diff(offsets), shape, 1 if padding == "alone" else CELLS):
+        starts, lengths = offsets[:-1][sentences], np.diff(offsets)[sentences]
+        if padding == "scattered":  # and a sentence without any token
+            starts, lengths = np.append(starts, 0), np.append(lengths, 0)
+        real = mask(lengths, padding, rng)
+        at = (starts[:, None] + np.cumsum(real, axis=1) - 1)[real]
+        ids = rng.integers(-(1 << 40), 1 << 40, real.shape)  # any number may stand under the mask
+        ids[real] = rows[at]
+        given = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
+        logits = session.run(["logits"], given)[0]
+        out[at] = logits[real] if np.isfinite(logits).all() else np.inf
+    return out
+
+
+def batches(lengths: Ints, shape: Network, cells: int) -> Iterator[Ints]:
+    """Sentences of similar lengths, the longest first, at most `cells` numbers per table."""
+    order = np.argsort(-lengths, kind="stable")
+    widest = max(shape.dim, shape.labels, shape.hidden if shape.feedforward == "dense" else 0)
+    while len(order):
+        n = int(lengths[order[0]])
+        count = max(1, cells // (n * max(n * shape.heads, widest)))
+        yield order[:count]
+        order = order[count:]
+
+
+def mask(lengths: Ints, padding: Padding, rng: np.random.Generator) -> Bools:
+    """Which places are real: as many as each sentence has tokens."""
+    n = int(lengths.max())
+    if padding == "left":
+        return np.arange(n) >= n - lengths[:, None]
+    if padding == "scattered":  # each place of a row has a rank in the lottery; the first ones win
+        lottery = rng.random((len(lengths), n + n // 2 + 1)).argsort(axis=1)
+        return lottery < lengths[:, None]
+    return np.arange(n) < lengths[:, None]
+
+
+def made_up(shape: Network) -> tuple[Ints, Ints]:
+    """Rows of sentences of random words, one in ten unknown; the same for every network."""
+    rng = np.random.default_rng(0)
+    longest = min(shape.positions or MADE_UP, LONGEST)
+    lengths = np.append(np.arange(1, min(longest, MADE_UP) + 1), longest)
+    rows = rng.integers(0, shape.vocabulary, lengths.sum())
+    rows[rng.random(len(rows)) < 0.1] = shape.vocabulary - 1
+    return rows, np.append(0, np.cumsum(lengths))
