@@ -51,9 +51,16 @@ def test_rooms_import_only_what_they_may() -> None:
         "interop": {"certify", "construct", "nn", "kernels", "corpus"},
     }
     for room, others in allowed.items():
-        for path in (ROOT / "src" / "rankone" / room).glob("*.py"):
+        for path in (ROOT / "src" / "rankone" / room).rglob("*.py"):
             used = set(re.findall(r"^\s*(?:from|import) rankone\.(\w+)", path.read_text(), re.M))
             assert used <= {room, *others, *below}, path
+
+
+def test_other_tools_are_imported_in_one_room() -> None:
+    tools = "transformers|tokenizers|datasets|onnx|onnxruntime|onnxscript|sklearn"
+    for path in (ROOT / "src" / "rankone").rglob("*.py"):
+        if re.search(rf"^\s*(?:from|import) (?:{tools})\b", path.read_text(), re.M):
+            assert "interop" in path.parts, path
 
 
 def code_blocks(path: Path, language: str) -> list[str]:
