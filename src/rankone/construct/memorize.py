@@ -27,6 +27,7 @@ from rankone.construct.readout import Kind, merged_readout, paper_readout
 from rankone.construct.targets import choose_targets
 from rankone.construct.verify import check_dense, check_fast, outputs
 from rankone.corpus import Corpus
+from rankone.corpus.read import Column
 from rankone.errors import PrecisionError
 from rankone.nn import Model
 from rankone.progress import Progress
@@ -38,6 +39,8 @@ RESERVE = 0.25  # half of the margin is kept for machines that round in another 
 def memorize(
     corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
     *,
+    token_column: Column | None = None,
+    label_column: Column | None = None,
     vectors: ArrayLike | str | os.PathLike[str] | None = None,
     positions: bool = True,
     causal: bool = False,
@@ -51,7 +54,8 @@ def memorize(
 ) -> Memorized:
     """Exact weights for a labelled corpus, without training.
 
-    The corpus may be a path, or any iterable of sentences. `vectors` gives the token table: an
+    The corpus may be a path, or any iterable of sentences, such as a Hugging Face dataset;
+    `token_column` and `label_column` choose among its columns. `vectors` gives the token table: an
     array with a row per word of ``corpus.vocabulary``, or a file in the manner of GloVe; without
     it the construction chooses the table. `positions` adds positional encodings (Corollary 2; off:
     Corollary 1); `max_length` makes their table longer than the longest sentence. `head_size` is
@@ -66,7 +70,7 @@ def memorize(
     0
     """
     check_settings(head_size, readout, verify, max_length, seed)
-    corpus = as_corpus(corpus)
+    corpus = as_corpus(corpus, token_column, label_column)
     length = position_rows(corpus, positions, max_length)
     given = given_vectors(corpus, vectors)
     clock = Clock(corpus.seconds, progress)

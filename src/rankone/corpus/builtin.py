@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from itertools import combinations
 
@@ -52,7 +51,7 @@ def builtin_corpus(sentences: int = 2000, seed: int = 0) -> Corpus:
         tokens, labels = _sentence(draw)
         if seen.setdefault(tokens, labels) == labels:
             drawn.append((tokens, labels))
-    return dataclasses.replace(Corpus.from_sentences(drawn, source="builtin"), scheme="IOB2")
+    return Corpus.from_sentences(drawn, source="builtin")
 
 
 def toy_corpus(words: int = 5, length: int = 3) -> Corpus:

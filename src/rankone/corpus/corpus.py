@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -172,27 +173,31 @@ class Corpus:
         )
 
     @classmethod
-    def from_sentences(cls, sentences: Iterable[Any], *, source: str = "<python>") -> Corpus:
-        """From `Sentence` objects, (tokens, labels) pairs, or mappings with those two keys.
+    def from_sentences(
+        cls,
+        sentences: Iterable[Any],
+        *,
+        source: str = "<python>",
+        token_column: int | str | None = None,
+        label_column: int | str | None = None,
+    ) -> Corpus:
+        """From (tokens, labels) pairs, `Sentence` objects, mappings, or a Hugging Face dataset.
+
+        `token_column` and `label_column` are keys of the mappings or columns of the dataset. If
+        not given they are "tokens", else "words"; and "labels", else the only usual name
+        ("tags", "ner_tags", "upos") that is there. Numbers of a ClassLabel become its names.
 
         >>> Corpus.from_sentences([(["a", "rose"], ["DET", "NOUN"])]).n_tokens
         2
         """
-        rows = Rows()
-        for number, item in enumerate(sentences, start=1):
-            tokens, labels, line = _parts(item, number, source)
-            if len(tokens) != len(labels):
-                raise CorpusError(
-                    f"{len(tokens)} tokens but {len(labels)} labels",
-                    where=f"{source}, sentence {number}",
-                    remedy="give exactly one label per token",
-                )
-            if tokens:
-                rows.starts.append(len(rows.tokens.ids))
-                rows.tokens.extend(tokens)
-                rows.labels.extend(labels)
-                rows.lines.extend([line] * len(tokens))
-        return cls.from_rows(rows, source=source, format="python")
+        from rankone.corpus import records, schemes  # which build on this module
+
+        started = time.perf_counter()
+        rows = records.read_records(sentences, source, Choice(token_column, label_column))
+        rows, found = schemes.apply(rows, "keep", source)
+        corpus = cls.from_rows(rows, source=source, format="python", scheme=found)
+        reading = {"scheme": "auto"} if found == "IOB2" else {}
+        return replace(corpus, reading=reading, seconds=time.perf_counter() - started)
 
 
 def check_word(word: str, where: str) -> None:
@@ -202,25 +207,3 @@ def check_word(word: str, where: str) -> None:
         what = "an empty word" if not word else "a NUL character in a word"
         what = "half of a surrogate pair in a word" if bad and bad[0] != "\0" else what
         raise CorpusError(what, where=where, remedy="take it out")
-
-
-def _parts(item: Any, number: int, source: str) -> tuple[list[str], list[str], int]:
-    where = f"{source}, sentence {number}"
-    if isinstance(item, Sentence):
-        return list(item.tokens), list(item.labels), item.line
-    try:
-        tokens, labels = (item["tokens"], item["labels"]) if isinstance(item, Mapping) else item
-        words, names = list(tokens), [str(label) for label in labels]
-        if isinstance(tokens, str) or isinstance(labels, str):
-            raise TypeError
-        if not all(isinstance(word, str) for word in words):
-            raise TypeError
-    except (KeyError, TypeError, ValueError):
-        raise CorpusError(
-            "not a sentence",
-            where=where,
-            remedy="give (tokens, labels), two lists of strings, or a mapping with these two keys",
-        ) from None
-    for word in (*words, *names):
-        check_word(word, where)
-    return words, names, number

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from rankone.corpus.columns import DOCSTART
-from rankone.corpus.corpus import Choice, Rows, check_word
+from rankone.corpus.corpus import Choice, Rows
+from rankone.corpus.fields import Strings, strings_of
 from rankone.errors import CorpusError
 
 
@@ -21,7 +22,7 @@ def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
         record = _record(line, where)
         tokens = _strings(record, token_key, where)
         labelled = label_key in record if labelled is None else labelled
-        labels = _strings(record, label_key, where) if labelled else []
+        labels: Strings = _strings(record, label_key, where) if labelled else []
         if labelled and len(tokens) != len(labels):
             raise CorpusError(
                 f"{len(tokens)} {token_key} but {len(labels)} {label_key}",
@@ -54,23 +55,11 @@ def _record(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def _strings(record: dict[str, Any], key: str, where: str) -> list[str]:
-    """The list under `key`; whole numbers, as tag ids often are, are read as their digits."""
+def _strings(record: dict[str, Any], key: str, where: str) -> Strings:
     if key not in record:
         raise CorpusError(
             f"no key {key!r}",
             where=where,
             remedy=f"it has {', '.join(map(repr, record)) or 'no keys'}: choose the columns",
         )
-    values = record[key]
-    if not isinstance(values, list):
-        raise CorpusError(f"{key!r} is not a list", where=where, remedy="give a list of strings")
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-            raise CorpusError(
-                f"{json.dumps(value)} among {key!r} is not a word",
-                where=where,
-                remedy="give strings that are not empty",
-            )
-        check_word(str(value), where)
-    return [str(value) for value in values]
+    return strings_of(record[key], key, where)

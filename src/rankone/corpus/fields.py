@@ -1,0 +1,127 @@
+"""Where a record keeps its tokens and labels, and how their values are spelled."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankone.corpus.corpus import Choice, check_word
+from rankone.errors import CorpusError
+
+LABELS = ("tags", "ner_tags", "pos_tags", "chunk_tags", "ner", "pos", "upos", "xpos")
+MOST = 20  # keys that a message lists
+Strings = list[str] | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The keys of tokens and labels, and the names of labels that are stored as numbers."""
+
+    token: Hashable = "tokens"
+    label: Hashable = "labels"
+    names: Mapping[int, str] | None = None
+
+    @classmethod
+    def among(
+        cls, keys: list[Hashable], choice: Choice, where: str, features: Any = None
+    ) -> Fields:
+        """The fields that were chosen, or else have the usual names.
+
+        `features` are those of a dataset: a column of ClassLabel numbers knows their names.
+        """
+        token = _key(keys, choice.token, "token", ("words",), where)
+        label = _key(keys, choice.label, "label", LABELS, where)
+        feature = (features or {}).get(label)  # List or Sequence; once it could be a plain list
+        inner = feature[0] if isinstance(feature, list) else getattr(feature, "feature", None)
+        names = getattr(inner, "names", None)
+        return cls(token, label, dict(enumerate(names)) if names else None)
+
+    def of(self, record: Any, where: str) -> tuple[Any, Any]:
+        """The values of both fields, as they are."""
+        try:
+            return record[self.token], record[self.label]
+        except KeyError as error:
+            raise CorpusError(
+                f"no key {error.args[0]!r}",
+                where=where,
+                remedy="give every sentence the keys of the first",
+            ) from None
+
+    def strings(self, tokens: Any, labels: Any, where: str) -> tuple[Strings, Strings]:
+        """One sentence: its words, and the names of its labels."""
+        words = strings_of(tokens, self.token, where)
+        return words, strings_of(labels, self.label, where, self.names)
+
+
+def listed(values: Any, key: Hashable, where: str) -> list[Any] | tuple[Any, ...]:
+    """The values in order; those of arrays and tensors as Python objects."""
+    if isinstance(values, (list, tuple)):
+        return values
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
+        raise CorpusError(
+            f"{key!r} is {reprlib.repr(values)}, not a list",
+            where=where,
+            remedy="give lists of strings",
+        )
+    return list(values)
+
+
+def _key(
+    keys: list[Hashable], chosen: int | str | None, what: str, usual: tuple[str, ...], where: str
+) -> Hashable:
+    """What was chosen, else "tokens" or "labels", else the only usual name that is there."""
+    first = f"{what}s" if chosen is None else chosen
+    found = [key for key in keys if key == first]
+    if not found and chosen is None:
+        found = [key for key in keys if key in usual]
+    if len(found) == 1:
+        return found[0]
+    there = [*map(repr, keys[:MOST]), *["..."] * (len(keys) > MOST)]
+    raise CorpusError(
+        f"several {what}s: {', '.join(map(repr, found))}" if found else f"no key {first!r}",
+        where=where,
+        remedy=f"it has {', '.join(there) or 'no keys'}: choose one by {what}_column",
+    )
+
+
+def strings_of(
+    values: Any, key: Hashable, where: str, names: Mapping[int, str] | None = None
+) -> Strings:
+    """Whole numbers are read as their names or, if they have none, as their digits."""
+    words: Strings = listed(values, key, where)
+    if set(map(type, words)) != {str}:
+        words = _spelled(words, key, where, names)
+    if "" in words or not "".join(words).isprintable():  # nearly all pass this quick look
+        for word in words:
+            check_word(word, where)
+    return words
+
+
+def _spelled(
+    values: Sequence[Any], key: Hashable, where: str, names: Mapping[int, str] | None
+) -> list[str]:
+    kinds = set(map(type, values))  # few, where there are many values
+    bad = [kind for kind in kinds if kind is bool or not issubclass(kind, (str, int, np.integer))]
+    if bad:
+        value = next(value for value in values if type(value) in bad)
+        raise CorpusError(
+            f"{reprlib.repr(value)} among {key!r} is not a word",
+            where=where,
+            remedy="give strings that are not empty, or whole numbers",
+        )
+    if names is None:
+        return [str(value) for value in values]
+    try:
+        return [str(value) if isinstance(value, str) else names[value] for value in values]
+    except KeyError as error:
+        raise CorpusError(
+            f"{error.args[0]} among {key!r} is not the number of a label",
+            where=where,
+            remedy=f"give every token one of 0 to {len(names) - 1}, or take it out",
+        ) from None
