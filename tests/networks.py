@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import torch
@@ -38,7 +37,3 @@ seeds = st.integers(0, 1 << 20)
 def model(shape: Network, seed: int, dtype: torch.dtype = torch.float64) -> Model:
     network = dense_truth.randomize(TokenClassifier(shape, dtype=dtype), seed)
     return Model(network, WORDS[: shape.vocabulary - 1], LABELS[: shape.labels])
-
-
-def of_length(shape: Network, positions: int) -> Network:
-    return replace(shape, positions=positions)

@@ -179,3 +179,44 @@ def test_damaged_models_are_refused(
 def test_no_directory(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such directory"):
         rankone.load(tmp_path / "nowhere")
+
+
+def test_words_are_those_that_were_there_when_it_was_loaded(home: Path) -> None:
+    """They are taken apart late, so the file may have changed by then."""
+    words = rankone.memorize(rankone.builtin_corpus(60)).model.vocabulary
+    loaded = rankone.load(home)
+    rankone.memorize(corpora.spelled("ab xy")).save(home)
+    assert loaded.vocabulary == words
+    assert rankone.load(home).vocabulary == ("a", "b")
+
+
+def test_other_words_for_the_same_rows(home: Path) -> None:
+    edit("vocabulary.json", lambda v: [word.upper() + str(i) for i, word in enumerate(v)])(home)
+    first = rankone.load(home).vocabulary[0]
+    edit("config.json", lambda c: {k: v for k, v in c.items() if k != "vocabulary_crc32"})(home)
+    assert rankone.load(home).vocabulary[0] == first
+    assert first.endswith("0")
+    edit("vocabulary.json", lambda v: v[1:])(home)
+    with pytest.raises(ModelError, match="different entries"):
+        rankone.load(home)
+
+
+@pytest.mark.parametrize("small", [0, 1 << 40], ids=["mapped", "copied"])
+def test_weights_are_mapped_or_copied(
+    home: Path, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr("rankone.nn.store.SMALL", small)
+    expected = load_file(home / "model.safetensors")
+    for name, tensor in rankone.load(home).network.named_parameters():
+        assert tensor.equal(expected[name])
+    (home / "model.safetensors").write_bytes(b"")
+    with pytest.raises(ModelError, match="damaged weights"):
+        rankone.load(home)
+    (home / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="no weights"):
+        rankone.load(home)
+
+
+def test_sums_that_overflow_are_no_damage(home: Path) -> None:
+    weights(lambda tensors: tensors["table"].fill_(1.5e308))(home)
+    assert rankone.load(home).network.table.isfinite().all()

@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import safetensors
 import torch
+from safetensors.torch import load as deserialize
 from safetensors.torch import load_file
 from safetensors.torch import save as serialize
 
@@ -33,6 +34,7 @@ from rankone.nn.documents import (
 )
 
 FORMAT, VERSION = "rankone", 1
+SMALL = 1 << 22  # bytes of weights that are faster copied than mapped
 WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
     "model.safetensors",
     "config.json",
@@ -68,7 +70,7 @@ def contents_of(
         "version": VERSION,
         "network": asdict(network.shape),
         "reading": dict(reading),
-        "vocabulary": sha256(words).hexdigest(),
+        "vocabulary_crc32": crc32(words),
     }
     contents = {
         WEIGHTS: weights_of(network),
@@ -109,7 +111,7 @@ def load(
     as well.
 
     The vocabulary is read, but taken apart only when it is asked for, which would be most of the
-    time; until then the sum in the configuration vouches for it.
+    time; until then the checksum in the configuration vouches for it.
     """
     home = Path(directory)
     if not home.is_dir():
@@ -132,7 +134,7 @@ def load(
         def vocabulary() -> Words:
             return check_words(as_words(parse(data, path), path), shape.vocabulary - 1, path)
 
-        if config.get("vocabulary") != sha256(data).hexdigest():
+        if config.get("vocabulary_crc32") != crc32(data):
             vocabulary()  # somebody changed it, so it may be refused
     reading = config.get("reading")
     if not isinstance(reading, dict):
@@ -173,7 +175,8 @@ def _shape(config: Any, path: Path) -> Network:
 def _network(shape: Network, path: Path) -> TokenClassifier:
     """The tensors of the file, each checked, as the parameters of a network."""
     try:
-        tensors = load_file(path)
+        small = path.stat().st_size < SMALL
+        tensors = deserialize(path.read_bytes()) if small else load_file(path)
     except FileNotFoundError:
         raise ModelError("no weights", where=str(path), remedy="memorize again") from None
     except (OSError, safetensors.SafetensorError) as error:
