@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import onnxruntime
 import pytest
@@ -64,10 +66,48 @@ def test_a_trained_model(run: Run, tmp_path: Path) -> None:
     assert answer.code == 0, answer.err
     card = (tmp_path / "hf" / "README.md").read_text()
     for said in (
-        "2 layers of rank-1 self-attention, trained on toy for 1 epoch",
+        "2 layers of rank-1 self-attention, trained on `toy` for 1 epoch",
         "ceiling of any",
     ):
         assert said in card
+
+
+def test_the_corpus_of_the_report(run: Run, tmp_path: Path) -> None:
+    """Taken if it is there and will do; otherwise a remark says that it was not."""
+    file, graph = tmp_path / "c.conll", tmp_path / "g.onnx"
+    file.write_text("a X\nb Y\n\nb X\n")
+    assert run("memorize", file, "--out", tmp_path / "m", "--quiet").code == 0
+
+    def said() -> dict[str, Any]:
+        answer = run("export", tmp_path / "m", "--onnx", graph, "--json")
+        assert answer.code == 0, answer.err
+        return json.loads(answer.out)
+
+    first = said()
+    assert first["remarks"] == []
+    assert first["onnx"]["compared"][-1]["tokens"] == 3
+    file.write_text("a X\n" * 9)
+    longer = said()
+    assert "Compared on made-up sentences only" in longer["remarks"][0]
+    assert "9 tokens, but the table of positions has 2" in longer["remarks"][0]
+    assert len(longer["onnx"]["compared"]) == 1
+    file.unlink()
+    os.mkfifo(file)  # reading it would never end
+    assert "c.conll: no such file" in said()["remarks"][0]
+
+
+def test_one_place_for_two_things(run: Run, home: Path, tmp_path: Path) -> None:
+    answer = run("export", home, "--hf", tmp_path / "x", "--onnx", tmp_path / "x")
+    assert answer.code == 2
+    assert "name one place" in answer.err
+    (damaged := tmp_path / "m").mkdir()
+    for path in home.iterdir():
+        (damaged / path.name).write_bytes(path.read_bytes())
+    (damaged / "certificate.json").write_text("{}")
+    answer = run("export", damaged, "--hf", tmp_path / "hf", "--onnx", tmp_path / "g.onnx")
+    assert answer.code == 2
+    assert "not a certificate" in answer.err
+    assert not (tmp_path / "g.onnx").exists()
 
 
 REFUSED = [

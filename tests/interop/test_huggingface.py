@@ -29,6 +29,7 @@ from rankone.interop.huggingface import (
     as_pretrained,
     export_hf,
 )
+from rankone.interop.huggingface.modeling_rankone import logger
 from rankone.nn import Network
 
 
@@ -85,22 +86,26 @@ def test_pieces_follow_the_units() -> None:
     shape = next(s for s in networks.SHAPES if s.feedforward == "rank1")
     model = as_pretrained(networks.model(shape, 0))
     ids = torch.tensor([[1, 2, 3]])
+    layer = model.blocks[0].feedforward
     with torch.no_grad():
         before = model(ids).logits
-        layer = model.blocks[0].feedforward
         known = layer._known
         assert model(ids).logits.equal(before)
         assert layer._known is known  # not folded again
-        layer.gain.mul_(-2)
-        after = model(ids).logits
-        assert not after.equal(before)
-        truth.assert_close(model.train()(ids).logits, after)
-        layer.bias1.data.add_(1)  # unseen by torch; what was known is forgotten with every train()
-        trained = model(ids).logits
-        truth.assert_close(model.eval()(ids).logits, trained)
-    model.blocks[0].feedforward.gain = torch.nn.Parameter(torch.zeros(6, dtype=torch.float64))
-    for mode in (True, False):  # units that bend nowhere add a constant
-        truth.assert_close(model.train(mode)(ids).logits, model.train()(ids).logits)
+        for change in (
+            lambda: layer.gain.mul_(-2),
+            lambda: layer.bias1.data.add_(1),  # of which torch keeps no count
+            lambda: setattr(layer.out_gain, "data", layer.out_gain.data * 3),
+            lambda: setattr(layer, "gain", torch.nn.Parameter(torch.zeros(6).double())),
+        ):
+            change()
+            after = model(ids).logits
+            assert not after.equal(before)
+            truth.assert_close(model.train()(ids).logits, after)
+            before = model.eval()(ids).logits
+        assert model.float()(ids).logits.dtype == torch.float32
+    with torch.inference_mode():
+        assert model(ids).logits.isfinite().all()
 
 
 def test_loss_is_the_mean_over_labels_that_count() -> None:
@@ -322,8 +327,75 @@ def test_tokenizer_is_saved_beside_the_weights(home: Path) -> None:
 def test_fewer_digits_than_the_weights_need_are_told(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    type(logger).warning_once.cache_clear()  # another test may have been told already
     model = AutoModelForTokenClassification.from_pretrained(home)
     model(torch.tensor([[0]]))
     assert not caplog.records
     model.float()(torch.tensor([[0]]))
-    assert "made in float64 and are run in float32" in caplog.text
+    assert "made in torch.float64 and are run in torch.float32" in caplog.text
+    caplog.clear()
+    trained = as_pretrained(networks.model(networks.SHAPES[0], 0, torch.float32))
+    trained.double()(torch.tensor([[0]]))  # more digits do no harm
+    assert not caplog.records
+
+
+def test_labels_that_transformers_leaves_out_come_back(tmp_path: Path) -> None:
+    result = rankone.memorize([(["a", "b"], ["LABEL_0", "LABEL_1"])])
+    export_hf(result.model, tmp_path / "hf")
+    assert rankone.load(tmp_path / "hf").labels == ("LABEL_0", "LABEL_1")
+
+
+def test_a_report_of_other_weights_is_left_out(tmp_path: Path) -> None:
+    result = rankone.memorize([(["a", "b"], ["x", "y"])])
+    export_hf(result.model, tmp_path / "hf", report=result.to_json())
+    report = json.loads((tmp_path / "hf" / "report.json").read_text())
+    changed = AutoModelForTokenClassification.from_pretrained(tmp_path / "hf")
+    with torch.no_grad():
+        changed.head.bias.add_(1)
+    changed.save_pretrained(tmp_path / "hf")
+    written = export_hf(rankone.load(tmp_path / "hf"), tmp_path / "again", report=report)
+    assert written.remarks == ["The report speaks of other weights, and is left out."]
+    assert "labelled right" not in (tmp_path / "again" / "README.md").read_text()
+    same = export_hf(result.model, tmp_path / "same", report=report)
+    assert same.remarks == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"tokens": "x"},
+        {"tokens": 0},
+        {"sentences": None},
+        {"ceilings": {"input": 1}},
+        {"margin": []},
+    ],
+)
+def test_a_damaged_report(tmp_path: Path, damage: dict[str, Any]) -> None:
+    result = rankone.memorize([(["a", "b"], ["x", "y"])])
+    with pytest.raises(ModelError, match=r"report\.json: the report is damaged"):
+        export_hf(result.model, tmp_path / "hf", report={**result.to_json(), **damage})
+    assert not (tmp_path / "hf").exists()
+
+
+def test_what_cannot_be_done_is_said() -> None:
+    model = as_pretrained(networks.model(networks.SHAPES[0], 0))
+    with pytest.raises(NotImplementedError, match="A row of the token table is a word"):
+        model.resize_token_embeddings(200)
+    assert RankOneConfig(vocab_size=np.int64(3)).to_json_string()
+
+
+def test_no_room_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RankOneForTokenClassification, "save_pretrained", full)
+    with pytest.raises(OutputError, match="No space left"):
+        export_hf(networks.model(networks.SHAPES[0], 0), tmp_path / "hf")
+    assert not (tmp_path / "hf").exists()
+
+
+def test_numbers_that_rankone_does_not_read(copy: Path) -> None:
+    model = AutoModelForTokenClassification.from_pretrained(copy).bfloat16()
+    model.save_pretrained(copy)
+    with pytest.raises(ModelError, match="is bfloat16\n  remedy: save the weights as float32 or"):
+        rankone.load(copy)

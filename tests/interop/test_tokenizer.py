@@ -45,6 +45,15 @@ def test_lower_case() -> None:
     tokenizer = word_tokenizer(["the", "rose"], lower=True)
     assert ids_of(tokenizer, ["The", "ROSE", "Red"]) == [0, 1, 2]
     assert ids_of(word_tokenizer(["the", "rose"]), ["The", "rose"]) == [2, 1]
+    words = ["ΟΔΟΣ", "ΑΣ", "ΣΑΣ", "İSTANBUL", "STRASSE", "ÄΣ"]
+    known = [word.lower() for word in words]
+    tokenizer = word_tokenizer(known, lower=True)
+    assert ids_of(tokenizer, words) == list(range(len(words)))
+    assert lost_words(tokenizer, known, lower=True) == []
+    other = chr(0x10D50)  # its small letter is not known to every version of Unicode
+    tokenizer = word_tokenizer([other.lower()], lower=True)
+    lost = lost_words(tokenizer, [other.lower()], lower=True)
+    assert (ids_of(tokenizer, [other]) == [0]) == (lost == [])
 
 
 def test_words_with_white_space(tmp_path: Path) -> None:

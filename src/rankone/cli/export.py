@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankone.cli import options
-from rankone.errors import CorpusError, SettingError
+from rankone.errors import CorpusError, LengthError, SettingError, SizeError
 
 if TYPE_CHECKING:
-    from rankone.corpus import Corpus
-    from rankone.interop.huggingface import HubExport
+    from rankone.interop.onnx import Exported
     from rankone.nn import Model
+    from rankone.progress import Progress
 
 
 def export(
@@ -52,58 +52,74 @@ def export(
         raise SettingError("nothing to export to", remedy="give --hf OUT or --onnx FILE, or both")
     if corpus is not None and onnx is None:
         raise SettingError("--corpus is for --onnx", remedy="leave it out, or give --onnx FILE")
+    if hf is not None and onnx is not None and hf.resolve() == onnx.resolve():
+        raise SettingError("--hf and --onnx name one place", remedy="give each its own")
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.nn import load
 
         loaded = load(model)
+        remarks: list[str] = []
         hub, graph = None, None
-        if hf is not None:
-            from rankone.interop.huggingface.export import check_hf_target
-
-            check_hf_target(hf)
+        given = {} if hf is None else _for_hf(model, hf)  # all that may be refused, first
         if onnx is not None:
-            from rankone.interop.onnx import export_onnx
-
-            progress("read", 0.0)
-            text = _corpus(model, loaded, corpus)
-            graph = export_onnx(loaded, onnx, corpus=text, progress=progress)
+            graph, remarks = _export_onnx(model, loaded, onnx, corpus, progress)
         if hf is not None:
+            from rankone.interop.huggingface import export_hf
+
             progress("write", 0.0)
-            hub = _export_hf(model, loaded, hf)
+            hub = export_hf(loaded, hf, **given)
+            remarks += hub.remarks
     files = [*([graph.path] if graph else []), *(hub.files if hub else [])]
     if json:
         found = {"hf": hub, "onnx": graph}
         parts = {name: None if part is None else part.to_json() for name, part in found.items()}
-        console.print_json({"ok": True, **parts, "files": [str(path) for path in files]})
+        names = [str(path) for path in files]
+        console.print_json({"ok": True, **parts, "remarks": remarks, "files": names})
     elif not quiet:
-        console.print_lines(*(graph.lines() if graph else []), *(hub.remarks if hub else []))
+        console.print_lines(*(graph.lines() if graph else []), *remarks)
         console.print_lines("Wrote", *(f"  {path}" for path in files))
 
 
-def _corpus(home: Path, model: Model, given: str | None) -> Corpus | None:
-    """The file that was named; else that which the report names, if it can be read."""
+def _for_hf(home: Path, out: Path) -> dict[str, Any]:
+    """The report and the certificate that go into the card."""
+    from rankone.certify import read_certificate
+    from rankone.interop.huggingface.export import check_hf_target
+    from rankone.nn.store import CERTIFICATE
+
+    check_hf_target(out)
+    path = home / CERTIFICATE
+    return {
+        "report": _report(home),
+        "certificate": read_certificate(path) if path.exists() else None,
+    }
+
+
+def _export_onnx(
+    home: Path, model: Model, out: Path, given: str | None, progress: Progress
+) -> tuple[Exported, list[str]]:
+    """Compared on the file that was named; else on that which the report names, if it will do."""
+    from rankone.corpus.builtin import BUILTIN
+    from rankone.interop.onnx import export_onnx
+
+    progress("read", 0.0)
+    if given is not None:
+        corpus = options.read_like(model, given, labelled=None)
+        return export_onnx(model, out, corpus=corpus, progress=progress), []
+    source = str((_report(home) or {}).get("source", "a corpus that no report names"))
+    try:
+        if source not in BUILTIN and not Path(source).is_file():  # neither pipes nor devices
+            raise CorpusError("no such file")
+        corpus = options.read_like(model, source, labelled=None)
+        return export_onnx(model, out, corpus=corpus, progress=progress), []
+    except (CorpusError, LengthError, SizeError) as error:
+        why = f"{source}: {error.what}"
+        remark = f"Compared on made-up sentences only ({why}); --corpus FILE names others."
+        return export_onnx(model, out, progress=progress), [remark]
+
+
+def _report(home: Path) -> dict[str, Any] | None:
+    from rankone.nn.documents import read_document
     from rankone.nn.store import REPORT
 
-    if given is not None:
-        return options.read_like(model, given, labelled=None)
-    source = str((_document(home / REPORT) or {}).get("source", ""))
-    try:
-        return options.read_like(model, source, labelled=None) if source else None
-    except CorpusError:
-        return None
-
-
-def _export_hf(home: Path, model: Model, out: Path) -> HubExport:
-    from rankone.certify import read_certificate
-    from rankone.interop.huggingface import export_hf
-    from rankone.nn.store import CERTIFICATE, REPORT
-
-    certificate = read_certificate(home / CERTIFICATE) if (home / CERTIFICATE).exists() else None
-    return export_hf(model, out, report=_document(home / REPORT), certificate=certificate)
-
-
-def _document(path: Path) -> dict[str, Any] | None:
-    from rankone.nn.documents import read_document
-
-    found = read_document(path) if path.exists() else None
+    found = read_document(home / REPORT) if (home / REPORT).exists() else None
     return found if isinstance(found, dict) else None

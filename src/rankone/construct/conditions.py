@@ -82,9 +82,12 @@ def check_settings(
             raise RankOneError(
                 f"{name} cannot be {number!r}", remedy=f"give a whole number from {least}{upper}"
             )
-    for value, choices in ((readout, ("merged", "paper")), (verify, ("sample", "dense"))):
+    for name, value, choices in (
+        ("readout", readout, ("merged", "paper")),
+        ("verify", verify, ("sample", "dense")),
+    ):
         if value not in choices:
-            raise RankOneError(f"{value!r} is none of the choices", remedy=" or ".join(choices))
+            raise RankOneError(f"{name} cannot be {value!r}", remedy=f"give {' or '.join(choices)}")
 
 
 def remarks_on(corpus: Corpus, targets: ContextTargets, positions: bool) -> list[str]:

@@ -10,6 +10,7 @@ from rankone.nn.documents import ANEW, Words, read_document
 
 MODEL_TYPE = "rankone"
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+LABELS = {"0": "LABEL_0", "1": "LABEL_1"}  # transformers leaves them out, as its default
 # What a field of `Network` is called in a configuration of transformers.
 NAMES = {
     "vocabulary": "vocab_size",
@@ -31,7 +32,7 @@ def is_hub(config: Any) -> bool:
 
 def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words, Words]:
     """The configuration as we write it, the vocabulary and the labels."""
-    labels = _in_order(config.get("id2label"), home / CONFIG, "id2label")
+    labels = _in_order(config.get("id2label", LABELS), home / CONFIG, "id2label")
     network = {ours: config[theirs] for ours, theirs in NAMES.items() if theirs in config}
     ours = {
         "format": MODEL_TYPE,

@@ -47,6 +47,10 @@ class Model:
     def __repr__(self) -> str:
         return f"Model({self.network.shape})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and other processes: the words themselves, not the way to get them."""
+        return {**self.__dict__, "_vocabulary": self.vocabulary}
+
     def predict(self, sentences: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
         """The label of every token. A word the model does not know gets the row kept for those."""
         given = [tuple(sentence) for sentence in map(_words, sentences)]

@@ -195,7 +195,13 @@ def _network(shape: Network, path: Path) -> TokenClassifier:
             remedy="take all files of the directory from one run",
         )
     for name, tensor in tensors.items():
-        if tensor.dtype not in (torch.float32, torch.float64) or not _finite(tensor):
+        if tensor.dtype not in (torch.float32, torch.float64):
+            raise ModelError(
+                f"{name} is {str(tensor.dtype).removeprefix('torch.')}",
+                where=str(path),
+                remedy="save the weights as float32 or float64",
+            )
+        if not _finite(tensor):
             raise ModelError(
                 f"{name} holds values that are not finite real numbers",
                 where=str(path),

@@ -83,7 +83,8 @@ def model_card(
 def _made(report: Mapping[str, Any] | None) -> str:
     if report is None:
         return "for labelling tokens"
-    corpus = PurePath(str(report.get("source", ""))).name or "a labelled corpus"
+    source = PurePath(str(report.get("source", ""))).name
+    corpus = _code(source) if source else "a labelled corpus"
     if "epochs" in report:
         epochs = report["epochs"]
         return f"trained on {corpus} for {epochs} epoch{'' if epochs == 1 else 's'}"
@@ -94,7 +95,7 @@ def _shape(model: Model) -> Rows:
     shape, network = model.network.shape, model.network
     return [
         ("words", f"{len(model.vocabulary):,}"),
-        ("labels", ", ".join(f"`{label}`" for label in model.labels)),
+        ("labels", ", ".join(map(_code, model.labels))),
         ("parameters", f"{sum(p.numel() for p in network.parameters()):,}"),
         ("numbers", str(network.table.dtype).removeprefix("torch.")),
         ("dimension", f"{shape.dim:,}"),
@@ -124,7 +125,7 @@ def _figures(report: Mapping[str, Any]) -> Rows:
 def _certificate(certificate: Certificate | None) -> str:
     if certificate is None:
         return "None: what is said above was run, not proved. `rankone certify` proves it.\n"
-    corpus = PurePath(certificate.source).name
+    corpus = _code(PurePath(certificate.source).name)
     rows = [
         ("outcome", f"**{certificate.outcome.value}**"),
         ("corpus", f"{corpus}, {certificate.tokens:,} tokens"),
@@ -146,6 +147,10 @@ def _certificate(certificate: Certificate | None) -> str:
 def _table(rows: Rows) -> str:
     lines = [f"| {name} | {_cell(value)} |" for name, value in rows]
     return "\n".join(["| | |", "|---|---|", *lines, ""])
+
+
+def _code(text: str) -> str:
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 def _cell(text: str) -> str:

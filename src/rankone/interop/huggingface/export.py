@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from rankone.certify import Certificate
-from rankone.errors import ExportError, ModelError
+from rankone.certify.certificate import model_hashes
+from rankone.errors import ExportError, ModelError, OutputError
 from rankone.files import check_new, write_directory
 from rankone.interop.extras import extra
 from rankone.interop.huggingface.card import model_card
 from rankone.interop.huggingface.convert import as_pretrained
 from rankone.interop.huggingface.tokenizer import lost_words, word_tokenizer
-from rankone.nn import Model, hub
+from rankone.nn import Model, hub, load
 from rankone.nn.documents import read_document
 from rankone.nn.store import CERTIFICATE, CONFIG, REPORT, WEIGHTS, as_json
 
@@ -58,20 +60,55 @@ def export_hf(
         raise ModelError(
             "the certificate speaks of another model", remedy="certify this one, and export again"
         )
-    tokenizer = word_tokenizer(model.vocabulary, lower=bool(model.reading.get("lower")))
-    with tempfile.TemporaryDirectory() as scratch:
-        with _without_bars():
+    remarks, weights = [], model_hashes(model)["weights"]
+    if report is not None and report.get("weights", weights) != weights:
+        remarks.append("The report speaks of other weights, and is left out.")
+        report = None
+    lower = bool(model.reading.get("lower"))
+    tokenizer = word_tokenizer(model.vocabulary, lower=lower)
+    contents = _written(model, tokenizer)
+    card = _card(model, target.resolve().name, report, certificate)
+    contents[CARD] = card.encode()
+    if report is not None:
+        contents[REPORT] = as_json({**report, "weights": weights}, indent=2)
+    if certificate is not None:
+        contents[CERTIFICATE] = as_json(certificate.to_json(), indent=2)
+    lost = lost_words(tokenizer, model.vocabulary, lower=lower)
+    if lost:
+        remarks.append(
+            f"{len(lost)} words cannot be told to the tokenizer, which takes them apart or for "
+            f"unknown ones (the first is {lost[0]!r}); give their rows as input_ids."
+        )
+    return HubExport(write_directory(target, contents), remarks)
+
+
+def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:
+    """What transformers writes, after a look at whether it comes back as it was."""
+    try:
+        with tempfile.TemporaryDirectory() as scratch, _without_bars():
             as_pretrained(model).save_pretrained(scratch)
             tokenizer.save_pretrained(scratch)
             _check(model, scratch)
-        contents = {path.name: path.read_bytes() for path in sorted(Path(scratch).iterdir())}
-    card = model_card(model, target.resolve().name, report=report, certificate=certificate)
-    contents[CARD] = card.encode()
-    if report is not None:
-        contents[REPORT] = as_json(dict(report), indent=2)
-    if certificate is not None:
-        contents[CERTIFICATE] = as_json(certificate.to_json(), indent=2)
-    return HubExport(write_directory(target, contents), _remarks(model, tokenizer))
+            return {path.name: path.read_bytes() for path in sorted(Path(scratch).iterdir())}
+    except (OSError, SafetensorError) as error:
+        raise OutputError(
+            f"cannot write ({getattr(error, 'strerror', None) or error})",
+            where="the directory for temporary files",
+            remedy="make room there, or name another one in TMPDIR",
+        ) from None
+
+
+def _card(
+    model: Model, name: str, report: Mapping[str, Any] | None, certificate: Certificate | None
+) -> str:
+    try:
+        return model_card(model, name, report=report, certificate=certificate)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"the report is damaged ({type(error).__name__}: {error})",
+            where=REPORT,
+            remedy="take the file away, or make the model again",
+        ) from None
 
 
 def check_hf_target(directory: str | os.PathLike[str]) -> Path:
@@ -99,24 +136,17 @@ def _without_bars() -> Iterator[None]:
 
 
 def _check(model: Model, directory: str) -> None:
-    found = RankOneForTokenClassification.from_pretrained(directory).state_dict()
-    before = dict(model.network.named_parameters())
-    same = before.keys() == found.keys() and all(
-        tensor.dtype == found[name].dtype and torch.equal(tensor, found[name])
-        for name, tensor in before.items()
-    )
-    if not same:
-        raise ExportError(
-            "transformers does not give the weights back as they are",
-            remedy="install another version of transformers 5",
+    found = RankOneForTokenClassification.from_pretrained(directory)
+    again = load(directory)
+    words = (model.vocabulary, model.labels) == (again.vocabulary, again.labels)
+    for state in (found.state_dict(), again.network.state_dict()):
+        before = dict(model.network.named_parameters())
+        same = before.keys() == state.keys() and all(
+            tensor.dtype == state[name].dtype and torch.equal(tensor, state[name])
+            for name, tensor in before.items()
         )
-
-
-def _remarks(model: Model, tokenizer: Any) -> list[str]:
-    lost = lost_words(tokenizer, model.vocabulary)
-    if not lost:
-        return []
-    return [
-        f"{len(lost)} words cannot be told to the tokenizer, which takes them apart or for unknown "
-        f"ones (the first is {lost[0]!r}); give their rows as input_ids"
-    ]
+        if not same or not words:
+            raise ExportError(
+                "transformers does not give the model back as it is",
+                remedy="install another version of transformers 5",
+            )

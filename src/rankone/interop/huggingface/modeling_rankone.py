@@ -6,6 +6,7 @@ where rankone is not installed. Equation numbers are those of Kajitsuka and Sato
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -60,43 +61,40 @@ class RankOneConfig(PreTrainedConfig):
             raise ValueError(
                 f"The model was written in version {format_version!r} of the rankone format, but "
                 f"this code reads version {FORMAT_VERSION}. Export the model again, or load it "
-                "with the code that was saved beside it (`trust_remote_code=True`)."
+                "with the code that was saved beside it (`trust_remote_code=True`, in a process "
+                "that does not import rankone)."
             )
-        self.vocab_size = vocab_size
-        self.hidden_size = hidden_size
-        self.intermediate_size = 4 * hidden_size if intermediate_size is None else intermediate_size
-        self.max_position_embeddings = max_position_embeddings
-        self.num_hidden_layers = num_hidden_layers
+        self.vocab_size = _size("vocab_size", vocab_size, least=1)
+        self.hidden_size = _size("hidden_size", hidden_size, least=1)
+        hidden = 4 * self.hidden_size if intermediate_size is None else intermediate_size
+        self.intermediate_size = _size("intermediate_size", hidden, least=0)
+        self.max_position_embeddings = _size(
+            "max_position_embeddings", max_position_embeddings, least=0
+        )
+        self.num_hidden_layers = _size("num_hidden_layers", num_hidden_layers, least=1)
         self.attention = attention
-        self.num_attention_heads = num_attention_heads
-        self.head_dim = head_dim
+        self.num_attention_heads = _size("num_attention_heads", num_attention_heads, least=1)
+        self.head_dim = _size("head_dim", head_dim, least=1)
         self.feedforward = feedforward
         self.causal = causal
         self.initializer_range = initializer_range
         self.reading = reading or {}
         self.made_in = made_in
         self.format_version = format_version
-        self._check()
-        kwargs.setdefault("pad_token_id", vocab_size - 1)
-        super().__init__(**kwargs)
-
-    def _check(self) -> None:
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(f"`{name}` must be one of {choices}, not {getattr(self, name)!r}.")
-        for name in ("max_position_embeddings", "intermediate_size"):
-            _check_size(name, getattr(self, name), least=0)
-        for name in ("vocab_size", "hidden_size", "num_hidden_layers"):
-            _check_size(name, getattr(self, name), least=1)
-        for name in ("num_attention_heads", "head_dim"):
-            _check_size(name, getattr(self, name), least=1)
-            if self.attention == "rank1" and getattr(self, name) != 1:
-                raise ValueError('`attention="rank1"` has one head of size 1.')
+        if attention == "rank1" and (self.num_attention_heads, self.head_dim) != (1, 1):
+            raise ValueError('`attention="rank1"` has one head of size 1.')
+        kwargs.setdefault("pad_token_id", self.vocab_size - 1)
+        super().__init__(**kwargs)
 
 
-def _check_size(name: str, size: Any, least: int) -> None:
-    if type(size) is not int or size < least:
-        raise ValueError(f"`{name}` must be a whole number from {least}, not {size!r}.")
+def _size(name: str, given: Any, least: int) -> int:
+    """A whole number, numpy's too."""
+    if isinstance(given, bool) or not hasattr(given, "__index__") or given < least:
+        raise ValueError(f"`{name}` must be a whole number from {least}, not {given!r}.")
+    return operator.index(given)
 
 
 class Attention(nn.Module):
@@ -172,7 +170,7 @@ class Rank1FeedForward(nn.Module):
         self.direction, self.out_direction, self.bias2 = (
             nn.Parameter(torch.empty(d)) for _ in range(3)
         )
-        self._known: tuple[list[Any], Pieces] | None = None
+        self._known: tuple[list[Tensor], Pieces] | None = None
 
     def forward(self, h: Tensor) -> Tensor:
         s = h @ self.direction
@@ -182,22 +180,19 @@ class Rank1FeedForward(nn.Module):
             added = self._pieces()(s)
         return h + added[..., None] * self.out_direction + self.bias2
 
-    def train(self, mode: bool = True) -> Rank1FeedForward:
-        self._known = None
-        super().train(mode)
-        return self
-
     def _pieces(self) -> Pieces:
-        """Those found before, unless the units have changed or gradients are asked for."""
-        units = (self.gain, self.bias1, self.out_gain)
-        if torch.is_grad_enabled() or any(unit.is_inference() for unit in units):
+        """Those found before, if the units are the same still and nobody asks for gradients."""
+        units = [self.gain, self.bias1, self.out_gain]
+        if torch.is_grad_enabled():
             return Pieces(*units)
-        state = [(unit, unit._version) for unit in units]
-        if self._known is None or any(
-            a is not b or v != w for (a, v), (b, w) in zip(self._known[0], state, strict=True)
-        ):
-            self._known = state, Pieces(*units)
+        if self._known is None or not all(map(_same, self._known[0], units)):
+            self._known = [unit.clone() for unit in units], Pieces(*units)
         return self._known[1]
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    alike = (one.dtype, one.device) == (other.dtype, other.device)
+    return alike and torch.equal(one, other)
 
 
 class Pieces:
@@ -296,10 +291,10 @@ class RankOneForTokenClassification(PreTrainedModel):
         """
         if input_ids.numel() == 0:
             input_ids = input_ids.long()  # no tokens: tokenizers make that a tensor of floats
-        dtype = str(self.table.dtype).removeprefix("torch.")
-        if self.config.made_in not in (None, dtype):
+        made_in = getattr(torch, self.config.made_in or "", self.table.dtype)
+        if torch.finfo(self.table.dtype).bits < torch.finfo(made_in).bits:
             logger.warning_once(
-                f"The weights were made in {self.config.made_in} and are run in {dtype}: contexts "
+                f"The weights were made in {made_in} and are run in {self.table.dtype}: contexts "
                 "that lie close together may get wrong labels."
             )
         places, mask = self._check(input_ids, attention_mask, labels)
@@ -336,6 +331,12 @@ class RankOneForTokenClassification(PreTrainedModel):
         )
         as_dict = config.return_dict if return_dict is None else return_dict
         return output if as_dict else output.to_tuple()
+
+    def resize_token_embeddings(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError(
+            "A row of the token table is a word of the tokenizer, and the last one any other word. "
+            "Make a new model for other words."
+        )
 
     def _check(
         self, ids: Tensor, attention_mask: Tensor | None, labels: Tensor | None

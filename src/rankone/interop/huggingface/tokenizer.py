@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from rankone.interop.extras import extra
 
 with extra("hf", "Hugging Face"):
-    from tokenizers import AddedToken, Tokenizer
+    from tokenizers import AddedToken, Regex, Tokenizer, normalizers
     from tokenizers.models import WordLevel
-    from tokenizers.normalizers import Lowercase
     from tokenizers.pre_tokenizers import WhitespaceSplit
     from transformers import PreTrainedTokenizerFast
 
 UNKNOWN = "[UNK]"
+CHUNK = 10_000  # words that are tried at once
 
 
 def word_tokenizer(vocabulary: Sequence[str], *, lower: bool = False) -> PreTrainedTokenizerFast:
@@ -33,7 +33,9 @@ def word_tokenizer(vocabulary: Sequence[str], *, lower: bool = False) -> PreTrai
     backend = Tokenizer(WordLevel(rows, unk_token=unknown))
     backend.pre_tokenizer = WhitespaceSplit()
     if lower:
-        backend.normalizer = Lowercase()
+        # Letter by letter, but for the sigma that ends a word, as in Python.
+        final = normalizers.Replace(Regex(r"(?<=[\p{L}\p{M}])Σ(?![\p{L}\p{M}])"), "ς")
+        backend.normalizer = normalizers.Sequence([final, normalizers.Lowercase()])
     spaced = [word for word in vocabulary if re.search(r"\s", word)]
     backend.add_tokens([AddedToken(w, single_word=True, normalized=lower) for w in spaced])
     return PreTrainedTokenizerFast(
@@ -46,7 +48,19 @@ def word_tokenizer(vocabulary: Sequence[str], *, lower: bool = False) -> PreTrai
     )
 
 
-def lost_words(tokenizer: PreTrainedTokenizerFast, vocabulary: Sequence[str]) -> list[str]:
-    """Words that, given one by one, do not come back as their own row."""
-    rows = tokenizer([[word] for word in vocabulary], is_split_into_words=True)["input_ids"]
-    return [word for i, word in enumerate(vocabulary) if rows[i] != [i]]
+def lost_words(
+    tokenizer: PreTrainedTokenizerFast, vocabulary: Sequence[str], *, lower: bool = False
+) -> list[str]:
+    """Words that, given one by one, do not come back as their own row; nor, if case does not
+    matter, in capitals."""
+    lost = []
+    for first in range(0, len(vocabulary), CHUNK):
+        words = vocabulary[first : first + CHUNK]
+        spelled = {word: word for word in words}
+        if lower:
+            spelled |= {w.upper(): w for w in words if w.upper().lower() == w}
+        rows = tokenizer([[s] for s in spelled], is_split_into_words=True)["input_ids"]
+        number = {word: i for i, word in enumerate(words, first)}
+        pairs = zip(spelled.values(), rows, strict=True)
+        lost += [word for word, row in pairs if row != [number[word]]]
+    return list(dict.fromkeys(lost))
