@@ -43,8 +43,9 @@ def export(
 ) -> None:
     """Write a model for other tools: Hugging Face, ONNX. Nothing is written that was not checked.
 
-    For Hugging Face every bit of the weights must come back from transformers; the ONNX graph is
-    run by onnxruntime, and must give the same labels, and the same logits within 1e-9.
+    From transformers every bit of the weights must come back.
+
+    onnxruntime must give the same labels as the model, and the same logits within 1e-9.
     """
     from rankone.cli import console
 
