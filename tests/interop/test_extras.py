@@ -57,6 +57,12 @@ def test_memorize_says_so_before_it_works(tmp_path: Path) -> None:
     assert "pip install 'rankone[hf]'" in said
 
 
+def test_so_does_train(tmp_path: Path) -> None:
+    board = ("--tensorboard", str(tmp_path / "board"))
+    said = refusal("torch.utils.tensorboard", "train", "toy", "--epochs", "1", *board)
+    assert "pip install 'rankone[tensorboard]'" in said
+
+
 @pytest.mark.parametrize(
     ("name", "extra"),
     [

@@ -21,7 +21,7 @@ import corpora
 import rankone
 import runs
 from rankone import Corpus, Settings, train_model
-from rankone.errors import CorpusError, LengthError, RankOneError, TrainingError
+from rankone.errors import CorpusError, ExtraError, LengthError, RankOneError, TrainingError
 from rankone.train.state import Run
 from rankone.train.train import ceilings
 from rankone.train.trained import attention_share
@@ -347,9 +347,9 @@ def test_a_run_with_tensorboard_in_its_directory_can_go_on(tmp_path: Path, place
 
 def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(TrainingError, match="TensorBoard is not installed") as error:
+    with pytest.raises(ExtraError, match="needs the extra tensorboard") as error:
         train_model(TOY, SMALL, out=tmp_path / "run", tensorboard=tmp_path / "board")
-    assert "pip install" in str(error.value.remedy)
+    assert "pip install 'rankone[tensorboard]'" in str(error.value)
     assert train_model(TOY, SMALL, out=tmp_path / "run").epochs == 3  # nothing is in the way
 
 

@@ -18,7 +18,7 @@ from rankone.construct import memorize
 from rankone.construct.readout import Kind
 from rankone.corpus import Corpus
 from rankone.errors import CorpusError, ModelError
-from rankone.interop.extras import extra
+from rankone.extras import extra
 from rankone.nn import Model, load
 from rankone.nn.store import FILES
 

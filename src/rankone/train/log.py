@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rankone.errors import OutputError, TrainingError
+from rankone.errors import OutputError
+from rankone.extras import extra
 from rankone.files import write_file
 
 LOG = "log.jsonl"
@@ -48,12 +49,8 @@ def open_log(path: Path | None, tensorboard: Path | None, epochs: int) -> Iterat
     if tensorboard is None:
         yield Log(path)
         return
-    try:
+    with extra("tensorboard", "--tensorboard"):
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise TrainingError(
-            "TensorBoard is not installed", remedy="pip install 'rankone[tensorboard]'"
-        ) from None
     try:
         writer = SummaryWriter(str(tensorboard), purge_step=epochs + 1)
     except OSError as error:

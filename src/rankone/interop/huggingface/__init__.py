@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankone.interop.extras import extra
+from rankone.extras import extra
 
 with extra("hf", "Hugging Face"):
     from transformers import AutoConfig, AutoModelForTokenClassification

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from rankone.interop.extras import extra
+from rankone.extras import extra
 from rankone.nn import Model
 from rankone.nn.hub import NAMES
 

@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from rankone.certify import Certificate
 from rankone.certify.certificate import model_hashes
 from rankone.errors import ExportError, ModelError, OutputError
+from rankone.extras import extra
 from rankone.files import check_new, write_directory
-from rankone.interop.extras import extra
 from rankone.interop.huggingface.card import model_card
 from rankone.interop.huggingface.convert import as_pretrained
 from rankone.interop.huggingface.tokenizer import lost_words, word_tokenizer

@@ -333,9 +333,9 @@ class RankOneForTokenClassification(PreTrainedModel):
         return output if as_dict else output.to_tuple()
 
     def resize_token_embeddings(self, *_: Any, **__: Any) -> None:
-        raise NotImplementedError(
-            "A row of the token table is a word of the tokenizer, and the last one any other word. "
-            "Make a new model for other words."
+        raise ValueError(
+            "The token table cannot be resized: a row of the token table is a word of the "
+            "tokenizer, the last one any other word. Make a new model for other words."
         )
 
     def _check(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rankone.interop.extras import extra
+from rankone.extras import extra
 
 with extra("hf", "Hugging Face"):
     from tokenizers import AddedToken, Regex, Tokenizer, normalizers

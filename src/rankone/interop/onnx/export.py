@@ -14,8 +14,8 @@ import torch
 
 from rankone.corpus import Corpus
 from rankone.errors import ExportError, SizeError
+from rankone.extras import extra
 from rankone.files import check_place, write_file
-from rankone.interop.extras import extra
 from rankone.interop.onnx.check import Compared, compare
 from rankone.interop.onnx.sentences import Padding, made_up
 from rankone.interop.onnx.serialize import OPSET, serialize

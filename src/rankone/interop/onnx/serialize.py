@@ -15,7 +15,7 @@ import torch
 
 from rankone import __version__
 from rankone.errors import SizeError
-from rankone.interop.extras import extra
+from rankone.extras import extra
 from rankone.interop.onnx.graph import Graph
 from rankone.nn import Model
 from rankone.nn.store import FORMAT, VERSION
