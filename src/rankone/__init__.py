@@ -10,9 +10,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankone.approximation import Approximation, approximate, converge, load_approximation
+    from rankone.approximation import Approximation, converge, load_approximation
+    from rankone.approximation.approximate import approximate
     from rankone.certify import Certificate, certify_model
-    from rankone.construct import Memorized, memorize, read_vectors
+    from rankone.construct import Memorized, read_vectors
+    from rankone.construct.memorize import memorize
     from rankone.corpus import Audit, Corpus, Sentence, builtin_corpus, inspect, read_corpus
     from rankone.errors import RankOneError
     from rankone.kernels import rank1_attention

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from rankone.errors import OutputError
@@ -45,9 +46,15 @@ def write_directory(directory: Path, contents: Mapping[str, bytes]) -> list[Path
             new.mkdir()
             for name, content in contents.items():
                 (new / name).write_bytes(content)
+            old = Path(scratch, "old")
             if target.exists():
-                os.rename(target, Path(scratch, "old"))
-            os.rename(new, target)
+                os.rename(target, old)
+            try:
+                os.rename(new, target)
+            except BaseException:
+                if old.exists():
+                    os.rename(old, target)
+                raise
     except OSError as error:
         raise OutputError(
             f"cannot write ({error.strerror or error})",
@@ -62,10 +69,46 @@ def make_directory(path: str | os.PathLike[str]) -> Path:
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(
-            f"cannot be made ({error.strerror})", where=str(path), remedy="choose another directory"
-        ) from None
+        raise _unusable(Path(path), error) from None
     return Path(path)
+
+
+def _unusable(path: Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"cannot be made ({error.strerror})", where=str(path), remedy="choose another directory"
+    )
+
+
+@contextlib.contextmanager
+def made(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A directory to write several things to, which may be there already.
+
+    If the work inside fails, by an error, a full disk or Ctrl-C, what it made is removed: the
+    directories that were not there, or the new entries of one that was.
+    """
+    home = Path(path).absolute()
+    try:
+        new = next((p for p in (*reversed(home.parents), home) if not p.exists()), None)
+        before = set(home.iterdir()) if home.is_dir() else set()
+    except OSError as error:
+        raise _unusable(home, error) from None
+    try:
+        yield make_directory(path)
+    except BaseException:
+        if new is not None:
+            _remove(new)
+        elif home.is_dir():
+            for entry in set(home.iterdir()) - before:
+                _remove(entry)
+        raise
+
+
+def _remove(entry: Path) -> None:
+    with contextlib.suppress(OSError):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def check_directory(path: str | os.PathLike[str]) -> None:

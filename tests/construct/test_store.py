@@ -116,6 +116,17 @@ def weights(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
     return damage
 
 
+def reading(**changes: Any) -> Callable[[Path], None]:
+    return edit("config.json", lambda c: {**c, "reading": {**c["reading"], **changes}})
+
+
+def replace(home: Path, old: str, new: str) -> None:
+    """In config.json as text: JSON can say more than Python's writer."""
+    text = (home / "config.json").read_text()
+    assert old in text
+    (home / "config.json").write_text(text.replace(old, new))
+
+
 def poke(name: str, value: float) -> Callable[[dict[str, Any]], None]:
     def change(tensors: dict[str, Any]) -> None:
         tensors[name].view(-1)[0] = value
@@ -137,33 +148,45 @@ DAMAGE = [
     (lambda home: (home / "model.safetensors").write_bytes(b""), "damaged weights"),
     (edit("config.json", lambda c: {**c, "format": "other"}), "not a rankone model"),
     (edit("config.json", lambda c: {**c, "version": 99}), "version 99 of the format, this reads 1"),
-    (edit("config.json", lambda _: []), "not a rankone model"),
-    (edit("config.json", lambda c: {**c, "network": {}}), "not described whole"),
-    (network(attention="rope"), "attention cannot be 'rope'"),
-    (network(feedforward="mixture"), "feedforward cannot be"),
-    (network(dim=-3), "dim cannot be -3"),
-    (network(dim=1.5), "dim cannot be 1.5"),
-    (network(causal="yes"), "causal cannot be"),
-    (network(depth=0), "depth cannot be 0"),
+    (edit("config.json", lambda _: []), "expected a mapping, got a list"),
+    (edit("config.json", lambda c: {**c, "network": {}}), "network: .*missing"),
+    (edit("config.json", lambda c: {**c, "network": {**c["network"], "x": 1}}), "described whole"),
+    (network(attention="rope"), "network.attention: invalid enum value 'rope'"),
+    (network(feedforward="mixture"), "network.feedforward: invalid enum value 'mixture'"),
+    (network(dim=-3), "network.dim: expected a whole number >= 1"),
+    (network(dim=1.5), "network.dim: expected a whole number, got a number"),
+    (network(causal="yes"), "network.causal: expected true or false, got text"),
+    (network(depth=0), "network.depth: expected a whole number >= 1"),
     (network(depth=10**9), "too few tensors for depth"),
-    (network(dim=10**30), "dim cannot be"),
+    (network(dim=10**30), "network.dim: "),
     (network(head_size=2), "one head of size 1"),
     (edit("config.json", lambda c: {**c, "version": True}), "version True of the format"),
-    (edit("config.json", lambda c: {**c, "reading": 3}), "not told how to read text"),
-    (lambda home: (home / "config.json").write_text("[" * 200_000), "cannot be read"),
+    (
+        edit("config.json", lambda c: {**c, "reading": 3}),
+        "reading: expected a mapping, got a whole number",
+    ),
+    (lambda home: (home / "config.json").write_text('{"a":' * 200_000), "cannot be read"),
     (network(dim=4), r"where config.json says"),
     (network(hidden=7), r"where config.json says"),
     (network(positions=0), r"positions is .* where config.json says None"),
     (edit("vocabulary.json", lambda v: v[:-1]), "different entries where the weights need"),
     (edit("vocabulary.json", lambda v: [*v[:-1], v[0]]), "different entries"),
-    (edit("vocabulary.json", lambda v: [*v[:-1], 3]), "not a list of words"),
+    (edit("vocabulary.json", lambda v: [*v[:-1], 3]), "expected text, got a whole number"),
     (edit("labels.json", lambda v: [*v, "more"]), "different entries"),
-    (edit("labels.json", lambda _: {"a": 1}), "not a list of words"),
+    (edit("labels.json", lambda _: {"a": 1}), "expected a list, got a mapping"),
     (weights(poke("table", float("nan"))), "table holds values that are not finite"),
     (weights(poke("head.bias", float("inf"))), "head.bias holds values"),
     (weights(lambda t: t.pop("head.bias")), "head.bias is missing"),
     (weights(lambda t: t.update(extra=torch.zeros(1))), "extra is"),
     (weights(lambda t: t.update(table=t["table"].int())), "table is int32"),
+    (weights(lambda t: t.update(table=t["table"].float())), "two precisions, float32 and float64"),
+    (reading(label_column=[3]), "reading.label_column: expected"),
+    (reading(label_column={"a": 1}), "reading.label_column: expected"),
+    (reading(token_column=10**30), "reading.token_column: "),
+    (reading(scheme="iob7"), "reading.scheme: invalid enum value 'iob7'"),
+    (reading(lower="yes"), "reading.lower: expected true or false, got text"),
+    (lambda home: replace(home, '"scheme"', '"label_column": 1e400, "scheme"'), "out of range"),
+    (lambda home: replace(home, '"auto"', r'"\ud800"'), "config.json: cannot be read"),
 ]
 
 

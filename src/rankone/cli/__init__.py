@@ -6,7 +6,7 @@ import contextlib
 import io
 import signal
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -55,21 +55,51 @@ def rankone(
         raise typer.Exit
 
 
+INTERRUPTED = 130  # what shells report for Ctrl-C
+
+
+class Interrupt:
+    """Ctrl-C, remembered: what a library makes of it while it is imported may be any exception."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def __call__(self, *_: Any) -> None:
+        self.came = True
+        raise KeyboardInterrupt
+
+
 def main() -> None:
-    """Run a command; an error of the user's making is told in a few lines, with exit status 2."""
+    """Run a command; an error of the user's making is reported in a few lines, exit status 2."""
     if hasattr(signal, "SIGPIPE"):  # `| head` ends us without a word, like any other tool
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    interrupt = Interrupt()
+    before, aside = signal.signal(signal.SIGINT, interrupt), sys.unraisablehook
+    sys.unraisablehook = lambda problem: None if interrupt.came else aside(problem)
     try:
         app()
-    except RankOneError as error:
+    except SystemExit:
+        raise
+    except BaseException as error:
+        if interrupt.came:
+            sys.exit(INTERRUPTED)
+        _explain(error)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = aside
+
+
+def _explain(error: BaseException) -> NoReturn:
+    if isinstance(error, RankOneError):
         _refuse(str(error))
-    except MemoryError:
+    if isinstance(error, MemoryError):
         _refuse("not enough memory\n  remedy: give a smaller corpus, or smaller settings")
-    except OSError as error:
+    if isinstance(error, OSError):
         _refuse(f"cannot write the output ({error.strerror})\n  remedy: check where it goes")
+    raise error
 
 
 def _refuse(message: str) -> NoReturn:

@@ -119,8 +119,8 @@ def _export_onnx(
 
 
 def _report(home: Path) -> dict[str, Any] | None:
-    from rankone.nn.documents import read_document
+    from rankone.documents import read_document
     from rankone.nn.store import REPORT
 
-    found = read_document(home / REPORT) if (home / REPORT).exists() else None
-    return found if isinstance(found, dict) else None
+    path = home / REPORT
+    return read_document(path, dict[str, Any]) if path.exists() else None

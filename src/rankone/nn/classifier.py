@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
+from msgspec import Meta
 from torch import Tensor, nn
 
 from rankone.nn import masks
@@ -17,20 +18,23 @@ from rankone.nn.feedforward import FeedForward, Rank1FeedForward
 from rankone.nn.given import module_of
 from rankone.nn.ragged import Ragged
 
+Some = Annotated[int, Meta(ge=1, lt=1 << 31)]
+SomeOrNone = Annotated[int, Meta(ge=0, lt=1 << 31)]
+
 
 @dataclass(frozen=True)
 class Network:
     """The shape of a token classifier: what must be known to build it before its weights come."""
 
-    vocabulary: int  # rows of the token table
-    labels: int
-    dim: int
-    hidden: int
-    positions: int = 0  # rows of the table of positions, 0 for none
-    depth: int = 1
+    vocabulary: Some  # rows of the token table
+    labels: Some
+    dim: Some
+    hidden: SomeOrNone
+    positions: SomeOrNone = 0  # rows of the table of positions, 0 for none
+    depth: Some = 1
     attention: Literal["rank1", "softmax", "hardmax"] = "rank1"
-    heads: int = 1
-    head_size: int = 1
+    heads: Some = 1
+    head_size: Some = 1
     feedforward: Literal["rank1", "dense"] = "dense"
     causal: bool = False
 

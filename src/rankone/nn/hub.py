@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rankone.documents import ANEW, read_document
 from rankone.errors import ModelError
-from rankone.nn.documents import ANEW, Words, read_document
+
+Words = tuple[str, ...]
 
 MODEL_TYPE = "rankone"
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
@@ -45,8 +47,8 @@ def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words
 
 def _vocabulary(path: Path) -> Words:
     """Every word of a word-level tokenizer but the last, which stands for unknown ones."""
-    tokenizer = read_document(path)
-    model = tokenizer.get("model") if isinstance(tokenizer, dict) else None
+    tokenizer = read_document(path, dict[str, Any])
+    model = tokenizer.get("model")
     if not isinstance(model, dict) or model.get("type") != "WordLevel":
         raise ModelError(
             "not a word-level tokenizer: a row of the token table is a word",

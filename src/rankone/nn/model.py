@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from rankone.errors import LengthError, ModelError
 from rankone.nn import store
 from rankone.nn.classifier import TokenClassifier
-from rankone.nn.documents import Words
 from rankone.nn.evaluate import Evaluator
+from rankone.nn.store import Words
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from zlib import crc32
 
 import numpy as np
 import safetensors
 import torch
+from msgspec import Meta
 from safetensors.torch import load as deserialize
 from safetensors.torch import load_file
 from safetensors.torch import save as serialize
 
+from rankone.documents import convert_document, dump, parse_document, read_bytes, read_document
 from rankone.errors import ModelError
 from rankone.files import check_new, write_directory, write_file
 from rankone.nn import hub
 from rankone.nn.classifier import Network, TokenClassifier
-from rankone.nn.documents import (
-    ANEW,
-    Words,
-    as_words,
-    check_words,
-    parse,
-    read_bytes,
-    read_document,
-    read_words,
-)
 
 FORMAT, VERSION = "rankone", 1
+ANEW = "write the directory again"
+HERE = "name a directory that memorize, or a finished train, wrote"
 SMALL = 1 << 22  # bytes of weights that are faster copied than mapped
 WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
     "model.safetensors",
@@ -43,6 +36,29 @@ WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
     "report.json",
     "certificate.json",  # written by certify, gone when the directory is written anew
 )
+
+Words = tuple[str, ...]
+Column = Annotated[int, Meta(gt=-(1 << 31), lt=1 << 31)] | str | None
+
+
+class Reading(TypedDict):
+    """How the corpus was read, so that other text can be read the same way."""
+
+    token_column: NotRequired[Column]
+    label_column: NotRequired[Column]
+    scheme: NotRequired[Literal["keep", "iob2", "auto"]]
+    lower: NotRequired[bool]
+
+
+@dataclass(frozen=True)
+class Config:
+    """config.json."""
+
+    format: Literal["rankone"]
+    version: int
+    network: Network
+    reading: Reading
+    vocabulary_crc32: int = -1  # without one the vocabulary is looked at when a model is loaded
 
 
 def save(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
@@ -64,7 +80,7 @@ def contents_of(
     report: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
     """The files of a model directory."""
-    words = as_json(list(vocabulary))
+    words = dump(list(vocabulary))
     config = {
         "format": FORMAT,
         "version": VERSION,
@@ -74,21 +90,17 @@ def contents_of(
     }
     contents = {
         WEIGHTS: weights_of(network),
-        CONFIG: as_json(config, indent=2),
+        CONFIG: dump(config, indent=2),
         VOCABULARY: words,
-        LABELS: as_json(list(labels), indent=2),
+        LABELS: dump(list(labels), indent=2),
     }
-    return contents if report is None else {**contents, REPORT: as_json(dict(report), indent=2)}
+    return contents if report is None else {**contents, REPORT: dump(dict(report), indent=2)}
 
 
 def weights_of(network: torch.nn.Module) -> bytes:
     """The parameters; the word about the format is what transformers asks for."""
     parameters = {name: p.detach().contiguous() for name, p in network.named_parameters()}
     return serialize(parameters, metadata={"format": "pt"})
-
-
-def as_json(document: Any, indent: int | None = None) -> bytes:
-    return (json.dumps(document, ensure_ascii=False, indent=indent) + "\n").encode()
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
@@ -98,10 +110,9 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
 
 def _is_ours(home: Path) -> bool:
     try:
-        config = read_document(home / CONFIG)
+        return read_document(home / CONFIG, dict[str, Any]).get("format") == FORMAT
     except ModelError:
         return False
-    return isinstance(config, dict) and config.get("format") == FORMAT
 
 
 def load(
@@ -118,58 +129,57 @@ def load(
         raise ModelError(
             "no such directory", where=str(home), remedy="name a directory that memorize wrote"
         )
-    config = read_document(home / CONFIG)
-    if hub.is_hub(config):
-        config, words, labels = hub.translate(config, home)
-        shape, path = _shape(config, home / CONFIG), home / hub.TOKENIZER
-        check_words(words, shape.vocabulary - 1, path)
+    found = read_document(home / CONFIG, dict[str, Any], remedy=ANEW, missing=HERE)
+    if hub.is_hub(found):
+        found, words, labels = hub.translate(found, home)
+        config, path = _config(found, home / CONFIG), home / hub.TOKENIZER
+        check_words(words, config.network.vocabulary - 1, path)
         vocabulary = cache(lambda: words)
-        check_words(labels, shape.labels, home / CONFIG)
+        check_words(labels, config.network.labels, home / CONFIG)
     else:
-        shape, path = _shape(config, home / CONFIG), home / VOCABULARY
-        labels = check_words(read_words(home / LABELS), shape.labels, home / LABELS)
-        data = read_bytes(path)
+        config, path = _config(found, home / CONFIG), home / VOCABULARY
+        labels = read_document(home / LABELS, Words, remedy=ANEW, missing=HERE)
+        check_words(labels, config.network.labels, home / LABELS)
+        data = read_bytes(path, missing=HERE)
 
         @cache
         def vocabulary() -> Words:
-            return check_words(as_words(parse(data, path), path), shape.vocabulary - 1, path)
+            words = parse_document(data, Words, path, remedy=ANEW)
+            return check_words(words, config.network.vocabulary - 1, path)
 
-        if config.get("vocabulary_crc32") != crc32(data):
+        if config.vocabulary_crc32 != crc32(data):
             vocabulary()  # somebody changed it, so it may be refused
-    reading = config.get("reading")
-    if not isinstance(reading, dict):
-        raise ModelError("not told how to read text", where=str(home / CONFIG), remedy=ANEW)
-    return _network(shape, home / WEIGHTS), vocabulary, labels, reading
+    return _network(config.network, home / WEIGHTS), vocabulary, labels, dict(config.reading)
 
 
-def _shape(config: Any, path: Path) -> Network:
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
+def _config(found: dict[str, Any], path: Path) -> Config:
+    if found.get("format") != FORMAT:
         raise ModelError("not a rankone model", where=str(path), remedy="name another directory")
-    if type(config.get("version")) is not int or config["version"] != VERSION:
+    if type(found.get("version")) is not int or found["version"] != VERSION:
         raise ModelError(
-            f"written in version {config.get('version')} of the format, this reads {VERSION}",
+            f"written in version {found.get('version')} of the format, this reads {VERSION}",
             where=str(path),
             remedy="memorize again with this rankone, or install the one that wrote it",
         )
-    given = config.get("network")
-    if not isinstance(given, dict) or set(given) != {field.name for field in fields(Network)}:
+    config = convert_document(found, Config, path, remedy=ANEW)
+    if set(found["network"]) != {field.name for field in fields(Network)}:
         raise ModelError("the network is not described whole", where=str(path), remedy=ANEW)
-    choices: dict[str, tuple[object, ...]] = {
-        "attention": ("rank1", "softmax", "hardmax"),
-        "feedforward": ("rank1", "dense"),
-        "causal": (True, False),
-    }
-    for name, value in given.items():
-        if name in choices:
-            sound = type(value) in (str, bool) and value in choices[name]
-        else:
-            least = 0 if name in ("positions", "hidden") else 1
-            sound = type(value) is int and least <= value < 1 << 31
-        if not sound:
-            raise ModelError(f"{name} cannot be {value!r}", where=str(path), remedy=ANEW)
-    if given["attention"] == "rank1" and (given["heads"], given["head_size"]) != (1, 1):
+    shape = config.network
+    if shape.attention == "rank1" and (shape.heads, shape.head_size) != (1, 1):
         raise ModelError("rank-1 attention has one head of size 1", where=str(path), remedy=ANEW)
-    return Network(**given)
+    return config
+
+
+def check_words(words: Words, rows: int, path: Path) -> Words:
+    """One word for each of so many rows, no two alike."""
+    different = len(set(words))
+    if len(words) != rows or different != rows:
+        raise ModelError(
+            f"{different} different entries where the weights need {rows}",
+            where=str(path),
+            remedy="take all files of the directory from one run",
+        )
+    return words
 
 
 def _network(shape: Network, path: Path) -> TokenClassifier:
@@ -207,6 +217,13 @@ def _network(shape: Network, path: Path) -> TokenClassifier:
                 where=str(path),
                 remedy="write the weights anew",
             )
+    dtypes = {str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()}
+    if len(dtypes) > 1:
+        raise ModelError(
+            f"weights of two precisions, {' and '.join(sorted(dtypes))}",
+            where=str(path),
+            remedy="save all weights in one of them",
+        )
     return TokenClassifier.of(shape, tensors)
 
 

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 
 from rankone.certify import Certificate
 from rankone.certify.certificate import model_hashes
+from rankone.documents import dump, read_document
 from rankone.errors import ExportError, ModelError, OutputError
 from rankone.extras import extra
 from rankone.files import check_new, write_directory
@@ -22,8 +23,7 @@ from rankone.interop.huggingface.card import model_card
 from rankone.interop.huggingface.convert import as_pretrained
 from rankone.interop.huggingface.tokenizer import lost_words, word_tokenizer
 from rankone.nn import Model, hub, load
-from rankone.nn.documents import read_document
-from rankone.nn.store import CERTIFICATE, CONFIG, REPORT, WEIGHTS, as_json
+from rankone.nn.store import CERTIFICATE, CONFIG, REPORT, WEIGHTS
 
 with extra("hf", "Hugging Face"):
     from transformers.utils import logging
@@ -70,9 +70,9 @@ def export_hf(
     card = _card(model, target.resolve().name, report, certificate)
     contents[CARD] = card.encode()
     if report is not None:
-        contents[REPORT] = as_json({**report, "weights": weights}, indent=2)
+        contents[REPORT] = dump({**report, "weights": weights}, indent=2)
     if certificate is not None:
-        contents[CERTIFICATE] = as_json(certificate.to_json(), indent=2)
+        contents[CERTIFICATE] = dump(certificate.to_json(), indent=2)
     lost = lost_words(tokenizer, model.vocabulary, lower=lower)
     if lost:
         remarks.append(
@@ -118,7 +118,7 @@ def check_hf_target(directory: str | os.PathLike[str]) -> Path:
 
 def _is_export(home: Path) -> bool:
     try:
-        return hub.is_hub(read_document(home / CONFIG))
+        return hub.is_hub(read_document(home / CONFIG, dict[str, Any]))
     except ModelError:
         return False
 

@@ -1,0 +1,109 @@
+"""JSON documents: each has one description of its fields, a type, and is read through it or not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from rankone.errors import ModelError, RankOneError
+
+ANEW = "write it again"
+T = TypeVar("T")
+# How msgspec names what JSON has, in the words of whoever has to repair a file.
+WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "nothing (null)",
+}
+
+
+def read_document(
+    path: str | os.PathLike[str],
+    kind: type[T],
+    *,
+    error: type[RankOneError] = ModelError,
+    remedy: str = ANEW,
+    missing: str = "check the path",
+) -> T:
+    """The document at `path`, as an instance of `kind`: a frozen dataclass, a TypedDict, a
+    ``list[str]``. Ranges stand beside the field, as in ``Annotated[int, msgspec.Meta(ge=1)]``."""
+    return parse_document(read_bytes(path, error=error, missing=missing), kind, path, error, remedy)
+
+
+def read_bytes(
+    path: str | os.PathLike[str],
+    *,
+    error: type[RankOneError] = ModelError,
+    missing: str = "check the path",
+) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise error("no such file", where=os.fspath(path), remedy=missing) from None
+    except (OSError, ValueError) as problem:
+        what = f"cannot be read ({getattr(problem, 'strerror', None) or problem})"
+        raise error(what, where=os.fspath(path), remedy="check the path") from None
+
+
+def parse_document(
+    data: bytes | str,
+    kind: type[T],
+    where: str | os.PathLike[str],
+    error: type[RankOneError] = ModelError,
+    remedy: str = ANEW,
+) -> T:
+    """The document in `data`. What JSON does not have (NaN, Infinity, half a surrogate pair) is
+    refused, and so is a number that no float holds."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as problem:
+        what = _explained(problem)
+    except (ValueError, RecursionError) as problem:
+        what = f"cannot be read ({problem})"
+    raise error(what, where=os.fspath(where), remedy=remedy) from None
+
+
+def convert_document(
+    value: Any,
+    kind: type[T],
+    where: str | os.PathLike[str],
+    error: type[RankOneError] = ModelError,
+    remedy: str = ANEW,
+) -> T:
+    """The same for what was read already, such as a part of a document."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as problem:
+        what = _explained(problem)
+    except RecursionError as problem:
+        what = f"cannot be read ({problem})"
+    raise error(what, where=os.fspath(where), remedy=remedy) from None
+
+
+def dump(document: Any, indent: int | None = None) -> bytes:
+    """A document to be written. Words are checked when they are read; what is no Unicode here is in
+    the name of a file, and becomes a question mark."""
+    text = json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)
+    return (text + "\n").encode(errors="replace")
+
+
+def _explained(problem: msgspec.ValidationError) -> str:
+    """ "Expected `int`, got `array` - at `$.network.heads`" in plain words, the field first."""
+    said, _, place = str(problem).partition(" - at `")
+    said = re.sub(r"`([^`]*)`", lambda found: _in_words(found[1]), said)
+    said = said[:1].lower() + said[1:]
+    field = place.rstrip("`").removeprefix("$").removeprefix(".")
+    return f"{field}: {said}" if field else said
+
+
+def _in_words(kind: str) -> str:
+    return " or ".join(WORDS.get(part, part) for part in kind.split(" | "))

@@ -1,0 +1,187 @@
+"""What is written is there whole, or what was there before still is; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rankone import files
+from rankone.errors import OutputError
+
+
+class Full:
+    """A disk that takes so many more bytes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+        self.room, self.write = room, Path.write_bytes
+        monkeypatch.setattr(Path, "write_bytes", lambda path, data: self(path, data))
+
+    def __call__(self, path: Path, data: bytes) -> int:
+        self.write(path, data[: self.room])
+        if len(data) > self.room:
+            raise OSError(28, "No space left on device")
+        self.room -= len(data)
+        return len(data)
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(os.listdir(directory))
+
+
+def test_a_write_that_fails_halfway_keeps_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.json"
+    files.write_file(path, "the old one")
+    Full(monkeypatch, room=5)
+    with pytest.raises(OutputError, match="No space left on device"):
+        files.write_file(path, "the new one")
+    assert path.read_text() == "the old one"
+    assert names(tmp_path) == ["report.json"]
+
+
+def test_a_file_that_is_written_again_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text("old")
+    path.chmod(0o640)
+    assert files.write_file(path, b"new") == path
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o640)
+
+
+def test_a_link_is_written_through(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("old")
+    (tmp_path / "link").symlink_to("there")
+    files.write_file(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there").read_text() == "new"
+
+
+def test_a_device_is_written_to_as_it_is() -> None:
+    assert files.write_file("/dev/null", "gone") == Path("/dev/null")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_directory_that_fails_halfway_keeps_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "model"
+    files.write_directory(home, {"a": b"old a", "b": b"old b"})
+    Full(monkeypatch, room=7)
+    with pytest.raises(OutputError, match=f"{home}: cannot write .No space left"):
+        files.write_directory(home, {"a": b"new a", "b": b"new b"})
+    assert {name: (home / name).read_bytes() for name in names(home)} == {
+        "a": b"old a",
+        "b": b"old b",
+    }
+    assert names(tmp_path) == ["model"]
+
+
+def test_a_directory_is_replaced_whole(tmp_path: Path) -> None:
+    home = tmp_path / "deep" / "model"
+    files.write_directory(home, {"a": b"1", "b": b"2"})
+    assert files.write_directory(home, {"b": b"3"}) == [home / "b"]
+    assert names(home) == ["b"]
+    assert names(home.parent) == ["model"]
+
+
+def test_a_directory_that_cannot_be_moved_in_place_keeps_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "model"
+    files.write_directory(home, {"a": b"old"})
+    rename = os.rename
+
+    def refuse(old: Path, new: Path) -> None:
+        if Path(new) == home and Path(old).name == "new":
+            raise OSError(5, "Input/output error")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    with pytest.raises(OutputError, match="Input/output error"):
+        files.write_directory(home, {"a": b"new"})
+    assert (home / "a").read_bytes() == b"old"
+
+
+def work(place: Path, problem: BaseException) -> None:
+    with files.made(place) as home:
+        (home / "new").write_text("new")
+        (home / "sub").mkdir()
+        (home / "sub" / "a").write_text("a")
+        (home / "link").symlink_to(place.parent)
+        raise problem
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OutputError("full"), MemoryError()])
+@pytest.mark.parametrize("deep", ["out", "one/two/out"])
+def test_work_that_fails_leaves_no_directory(
+    tmp_path: Path, problem: BaseException, deep: str
+) -> None:
+    with pytest.raises(type(problem)):
+        work(tmp_path / deep, problem)
+    assert names(tmp_path) == []
+
+
+def test_work_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").write_text("old")
+    with pytest.raises(KeyboardInterrupt):
+        work(tmp_path / "out", KeyboardInterrupt())
+    assert names(tmp_path / "out") == ["old"]
+    assert names(tmp_path) == ["out"]
+
+
+def test_work_that_succeeds_stays(tmp_path: Path) -> None:
+    with files.made(tmp_path / "a" / "b") as home:
+        (home / "new").write_text("new")
+    assert home == tmp_path / "a" / "b"
+    assert names(home) == ["new"]
+
+
+def test_a_file_is_no_place_for_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for place in ("file", "file/below"):
+        with pytest.raises(OutputError, match="cannot be made"), files.made(tmp_path / place):
+            pass
+        with pytest.raises(OutputError):
+            files.check_directory(tmp_path / place)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_places_are_checked_before_the_work(tmp_path: Path) -> None:
+    files.check_directory(tmp_path / "new" / "er")
+    files.check_place(tmp_path / "new")
+    assert names(tmp_path) == []
+    with pytest.raises(OutputError, match="no such directory"):
+        files.check_place(tmp_path / "none" / "file")
+    with pytest.raises(OutputError, match="is a directory"):
+        files.check_place(tmp_path)
+
+
+def test_only_a_directory_of_ours_is_written_over(tmp_path: Path) -> None:
+    home = tmp_path / "model"
+
+    def check(ours: bool = True) -> Path:
+        return files.check_new(home, ["a", "b"], lambda _: ours)
+
+    assert check() == home
+    home.mkdir()
+    assert check(ours=False) == home
+    (home / "a").write_text("a")
+    assert check() == home
+    with pytest.raises(OutputError, match="another program"):
+        check(ours=False)
+    for stranger in "zyxw":
+        (home / stranger).write_text("")
+    with pytest.raises(OutputError, match=r"holds other files \(w, x, y\)"):
+        check()
+    for stranger in "zyxw":
+        (home / stranger).unlink()
+    (home / "b").mkdir()
+    with pytest.raises(OutputError, match=r"holds other files \(b\)"):
+        check()
+    with pytest.raises(OutputError, match="is a file"):
+        files.check_new(home / "a", ["a"], lambda _: True)
+    with pytest.raises(OutputError, match="cannot be used"):
+        files.check_new(tmp_path / ("a" * 300), [], lambda _: True)
