@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-all lint types bench clean
+.PHONY: demo test test-all lint types mutate fuzz bench clean
 
 demo: $(READY)
 	$(BIN)/rankone inspect builtin
@@ -16,10 +16,22 @@ demo: $(READY)
 	$(BIN)/rankone export runs/demo --hf runs/demo-hf --onnx runs/demo.onnx
 
 test: $(READY) lint types
-	$(BIN)/pytest -q -m "not slow"
+	$(BIN)/pytest -q -m "not slow" --numprocesses auto --dist loadfile
 
 test-all: $(READY) lint types
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -q
+
+# How many small changes of the code do the tests notice? docs/testing.md has the scores.
+ROOMS ?= certify verification kernels files corpus
+SAMPLE ?= 120
+SEED ?= 1
+mutate: $(READY)
+	for room in $(ROOMS); do $(BIN)/python tools/mutate.py $$room --sample $(SAMPLE) --seed $(SEED); done
+
+# Made-up bytes for everything that reads files.
+SECONDS ?= 600
+fuzz: $(READY)
+	$(BIN)/python tools/fuzz.py --seconds $(SECONDS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
