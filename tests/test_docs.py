@@ -1,0 +1,124 @@
+"""README and docs: every block runs as printed, every link leads somewhere.
+
+The blocks of a page run from top to bottom in one directory, next to a few made-up corpora: Python
+blocks each in a fresh interpreter, shell blocks line by line. A `text` block right after a Python
+block is what that prints.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import rankone
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# What is not run here: the two commands that run this test, what needs a network, and experiments
+# that take minutes, which have tests of their own with smaller settings.
+ELSEWHERE = ("make ", "pip ", "rankone reproduce ", "torchrun ")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    text: str
+    prints: str | None  # the `text` block that follows
+
+
+def blocks(page: Path) -> list[Block]:
+    found = [(match[1], match[2]) for match in BLOCK.finditer(page.read_text())]
+    following = [*found[1:], ("", "")]
+    return [
+        Block(kind, text, then[1] if kind == "python" and then[0] == "text" else None)
+        for (kind, text), then in zip(found, following, strict=True)
+    ]
+
+
+def commands(block: Block) -> list[str]:
+    joined = block.text.replace("\\\n", " ")
+    return [line for line in joined.splitlines() if line.strip() and not line.startswith("#")]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Where a reader may be: a directory with labelled files."""
+    whole = rankone.builtin_corpus(90)
+    for name, part in (("train", slice(60)), ("valid", slice(60, 75)), ("test", slice(75, 90))):
+        text = "\n".join(
+            "".join(f"{token}\t{label}\n" for token, label in zip(s.tokens, s.labels, strict=True))
+            for s in whole.sentences[part]
+        )
+        (tmp_path / f"{name}.conll").write_text(text)
+    (tmp_path / "myf.py").write_text("def centred(x):\n    return x - x.mean(-2, keepdims=True)\n")
+    return tmp_path
+
+
+def execute(command: list[str], home: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ended = subprocess.run(
+        command,
+        cwd=home,
+        env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ended.returncode == 0, f"{command[-1]}\n{ended.stdout}\n{ended.stderr}"
+    return ended.stdout
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda p: p.name)
+def test_every_block_runs_as_printed(page: Path, home: Path) -> None:
+    for block in blocks(page):
+        if block.kind == "python":
+            printed = execute([sys.executable, "-c", block.text], home)
+            assert block.prints in (None, printed)
+        elif block.kind == "sh":
+            for command in commands(block):
+                if not command.startswith(ELSEWHERE):
+                    execute(["bash", "-euo", "pipefail", "-c", command], home)
+        else:
+            assert block.kind in ("text", "bibtex", "json"), "a block nobody runs"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_that_are_not_run_exist_too(page: Path) -> None:
+    for block in blocks(page):
+        for command in commands(block) if block.kind == "sh" else []:
+            words = shlex.split(command, comments=True)
+            if words[0] == "make":
+                assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text()
+            elif command.startswith("rankone reproduce "):
+                options = {word for word in words if word.startswith("--")}
+                help_ = execute([sys.executable, "-m", "rankone", *words[1:3], "--help"], ROOT)
+                assert options <= set(re.findall(r"--[\w-]+", help_))
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if "://" not in link:
+            name, _, anchor = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
+
+
+def test_readme_is_short_enough_to_be_read() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 900
