@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernels import attention_problems as hard
 from kernels.attention_problems import EXACT, LARGEST, SINGLE, Problem, attend, row
 from rankone.errors import AttentionError
-from rankone.kernels import rank1_attention, sweep, threads
+from rankone.kernels import rank1_attention
 
 whether_causal = pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
 each_dtype = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
@@ -458,18 +458,6 @@ def test_what_does_not_fit_is_said(parts, given, method):
 
 
 # Time and memory.
-
-
-@whether_causal
-def test_results_are_the_same_every_time_and_for_any_number_of_threads(causal, monkeypatch):
-    monkeypatch.setattr(sweep, "LONG", 100)
-    problem = hard.random_problem(3000, 3.0, causal=causal, padded=True)
-    several = {}
-    for count in (1, 2, 3, 2):
-        monkeypatch.setattr(threads, "count", lambda count=count: count)
-        out = attend(problem, "linear")
-        assert torch.equal(several.setdefault(count, out), out)
-        hard.assert_within(out, several[1], EXACT)
 
 
 @whether_causal

@@ -9,7 +9,7 @@ from torch.autograd import gradcheck
 
 from kernels import attention_problems as hard
 from kernels.attention_problems import EXACT, LARGEST, SINGLE, Problem, attend, row
-from rankone.kernels import rank1_attention, sweep, threads
+from rankone.kernels import rank1_attention
 
 whether_causal = pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
 
@@ -286,21 +286,6 @@ def test_forward_mode_is_right_or_refused(moved):
     except (NotImplementedError, RuntimeError):
         return
     hard.assert_within(found, along("direct"), 1e-10)
-
-
-@whether_causal
-def test_gradients_are_the_same_every_time_and_for_any_number_of_threads(causal, monkeypatch):
-    monkeypatch.setattr(sweep, "LONG", 100)
-    problem = hard.random_problem(3000, 3.0, causal=causal, padded=True)
-    grad = gaussian(3000)
-    several = {}
-    for count in (1, 2, 3, 2):
-        monkeypatch.setattr(threads, "count", lambda count=count: count)
-        found = hard.gradients(problem, grad, "linear")
-        for part, same in zip(found, several.setdefault(count, found), strict=True):
-            assert torch.equal(part, same)
-        for part, alone in zip(found, several[1], strict=True):
-            hard.assert_within(part, alone, EXACT * grad.abs().sum().item())
 
 
 def test_an_optimiser_finds_the_values_again():

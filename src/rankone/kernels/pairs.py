@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,9 @@ ALL: Bools = np.empty(0, np.bool_)
 NONE: Ints = np.empty(0, np.int64)
 Real = NDArray[Any]  # float32 or float64
 Range = tuple[int, int]
-Ranges = Iterator[Range]
 
 PIECE = 1 << 16  # points that a thread takes at a time
+PARTS = 16  # tables of moments for one range, at most
 
 
 class UnfitError(Exception):
@@ -73,16 +73,15 @@ class Pair:
             return
         table = self._carry(self._tally_keys(), from_keys=True, placed=False)
 
-        def read(ranges: Ranges) -> None:
-            for range_ in ranges:
-                where = (*range_, self.frame.ends)
-                if len(row.anchor):
-                    given = (*row[:3], *where, row.anchor)
-                    points.gather_queries(*given, self.frame.query, table, *result)
-                else:
-                    points.read_queries(row.query, *where, self.frame.query, table, result.out)
+        def read(range_: Range) -> None:
+            where = (*range_, self.frame.ends)
+            if len(row.anchor):
+                given = (*row[:3], *where, row.anchor)
+                points.gather_queries(*given, self.frame.query, table, *result)
+            else:
+                points.read_queries(row.query, *where, self.frame.query, table, result.out)
 
-        self._share(read, self.queries)
+        self._by_pieces(read, self.queries)
 
     def backward(self, result: Result, gradient: Gradient) -> None:
         """The gradients of queries, keys and values, added to those of other pairs."""
@@ -91,32 +90,28 @@ class Pair:
             return
         table = self._carry(self._tally_keys(), from_keys=True, placed=True)
 
-        def turn(ranges: Ranges) -> Floats:
-            moments = _table(self.frame.query)
-            for range_ in ranges:
-                given = (row.query, row.key, gradient.out, *result)
-                where = (*range_, self.frame.ends, row.anchor, self.frame.query)
-                points.turn_queries(*given, *where, table, gradient.query, moments)
-            return moments
+        def turn(range_: Range, moments: Floats) -> None:
+            given = (row.query, row.key, gradient.out, *result)
+            where = (*range_, self.frame.ends, row.anchor, self.frame.query)
+            points.turn_queries(*given, *where, table, gradient.query, moments)
 
-        moments = _sum(self._share(turn, self.queries))
+        moments = self._moments(turn, self.queries, self.frame.query)
         back = self._carry(moments, from_keys=False, placed=True)
 
-        def read(ranges: Ranges) -> None:
-            for range_ in ranges:
-                given = (row.key, row.value, row.there, *range_, self.frame.ends)
-                points.read_keys(*given, self.frame.key, back, gradient.key, gradient.value)
+        def read(range_: Range) -> None:
+            given = (row.key, row.value, row.there, *range_, self.frame.ends)
+            points.read_keys(*given, self.frame.key, back, gradient.key, gradient.value)
 
-        self._share(read, self.keys)
+        self._by_pieces(read, self.keys)
 
     def _extremes(self, values: Real, there: Bools, range_: Range) -> tuple[int, int]:
         """Where the least and the largest are; -1 if nothing is there."""
 
-        def look(ranges: Ranges) -> list[Range]:
-            return [cells.extremes(values, there, *some) for some in ranges]
+        def look(piece: Range) -> Range:
+            return cells.extremes(values, there, *piece)
 
-        parts = (part for parts in self._share(look, range_) for part in parts)
-        lows, highs = zip(*([part for part in parts if part[0] >= 0] or [(-1, -1)]), strict=True)
+        found = [ends for ends in self._by_pieces(look, range_) if ends[0] >= 0]
+        lows, highs = zip(*(found or [(-1, -1)]), strict=True)
         low, high = min(lows, key=values.__getitem__), max(highs, key=values.__getitem__)
         if low >= 0:
             self._check(values[[*lows, *highs]].astype(np.float64))
@@ -130,33 +125,33 @@ class Pair:
     def _tally_keys(self) -> Floats:
         row = self.row
 
-        def tally(ranges: Ranges) -> Floats:
-            table = _table(self.frame.key)
-            for range_ in ranges:
-                given = (row.key, row.value, row.there, *range_, self.frame.ends)
-                points.tally_keys(*given, self.frame.key, table)
-            return table
+        def tally(range_: Range, table: Floats) -> None:
+            given = (row.key, row.value, row.there, *range_, self.frame.ends)
+            points.tally_keys(*given, self.frame.key, table)
 
-        moments = _sum(self._share(tally, self.keys))
+        moments = self._moments(tally, self.keys, self.frame.key)
         self._check(moments)
         return moments
+
+    def _moments(self, add: Callable[[Range, Floats], None], range_: Range, cells: Grid) -> Floats:
+        """What `add` adds to a table for each part of the range: one table per part, summed."""
+        size = len(cells.octaves) * grid.CELLS * grid.TERMS * LANES
+
+        def tally(part: Range) -> Floats:
+            table = np.zeros(size)
+            add(part, table)
+            return table
+
+        parts = threads.parts(*range_, max(PIECE, size), PARTS)
+        total, *others = threads.share(tally, parts, self.threads)
+        for table in others:
+            total += table
+        return np.asarray(total)
 
     def _carry(self, moments: Floats, *, from_keys: bool, placed: bool) -> Floats:
         fixed = (grid.refinement(), grid.nodes())
         table: Floats = carry(moments, self.frame, from_keys, placed, *fixed)
         return table
 
-    def _share(self, work: Callable[[Ranges], Any], range_: Range) -> list[Any]:
+    def _by_pieces(self, work: Callable[[Range], Any], range_: Range) -> list[Any]:
         return threads.share(work, threads.pieces(*range_, PIECE), self.threads)
-
-
-def _table(cells: Grid) -> Floats:
-    """Moments, all 0."""
-    return np.zeros(len(cells.octaves) * grid.CELLS * grid.TERMS * LANES)
-
-
-def _sum(tables: list[Floats]) -> Floats:
-    first, *others = tables
-    for other in others:
-        first += other
-    return first
