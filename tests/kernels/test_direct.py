@@ -38,6 +38,7 @@ def drawn_problem(data, dtype):
     return 3 * query, key, value, mask
 
 
+@pytest.mark.filterwarnings("ignore:.*one token each")
 @each_dtype
 @given(data=st.data())
 def test_equals_the_fraction(dtype, data):

@@ -435,7 +435,11 @@ WRONG = {
     "a mask of numbers": wrong(mask=torch.ones(1, 6)),
     "a mask of integers": wrong(mask=torch.ones(1, 6, dtype=torch.int64)),
     "a mask of 0 and -inf": wrong(mask=torch.tensor([[0.0] * 5 + [-torch.inf]])),
-    "a mask of one axis": wrong(mask=torch.ones(6, dtype=torch.bool)),
+    "a mask of one axis for a batch": wrong(query=(2, 6), mask=torch.ones(6, dtype=torch.bool)),
+    "such a mask, and lengths": wrong(
+        query=(2, 6), mask=torch.ones(6, dtype=torch.bool), lengths=torch.tensor([3, 4])
+    ),
+    "a mask of one axis and another n": wrong(mask=torch.ones(5, dtype=torch.bool)),
     "a mask that is a truth value": wrong(mask=torch.tensor(True)),
     "a mask of another n": wrong(mask=torch.ones(1, 5, dtype=torch.bool)),
     "a mask of another q": wrong(mask=torch.ones(5, 6, dtype=torch.bool)),

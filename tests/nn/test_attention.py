@@ -64,6 +64,15 @@ def test_any_number_of_batch_axes(make, batch):
 
 
 @each_layer
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_of_one_sequence_may_have_one_axis(make, causal):
+    layer, z = truth.randomize(make(torch.float64), 5), tokens(N, D)
+    there = torch.tensor([True, False, True, True, False])
+    found, expected = (layer(z, mask, causal=causal) for mask in (there, there.expand(N, N)))
+    truth.assert_close(found, expected)
+
+
+@each_layer
 def test_a_single_token_attends_to_itself(make):
     layer, z = truth.randomize(make(torch.float64), 6), tokens(BATCH, 1, D)
     truth.assert_close(layer(z), truth.by_sentence(truth.attention_of, layer, z))

@@ -3,6 +3,7 @@
 import copy
 import subprocess
 import sys
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -104,9 +105,11 @@ def test_the_output_and_the_weights_are_those_of_the_formula(data):
     )
     truth.assert_close(weights, np.stack([w for _, w in expected]))
     assert out.is_contiguous()
-    mean = module(*inputs, need_weights=True, **masks)[1]
+    mean = module(*inputs, **masks)[1]  # needed, as in torch, unless said otherwise
     truth.assert_close(mean, weights.mean(1))
-    assert module(*inputs, **masks)[1] is None
+    plain, none = module(*inputs, need_weights=False, **masks)
+    assert none is None
+    assert torch.equal(plain, out)
 
 
 @each_dtype
@@ -201,6 +204,31 @@ def test_a_query_that_sees_nothing_gets_the_bias_and_no_gradient():
     assert not weights.any()
     (out.sum() + weights.sum()).backward()
     assert not z.grad.any()
+
+
+def test_arguments_and_their_defaults_are_those_of_torch():
+    for name in ("__init__", "forward"):
+        theirs, ours = (
+            dict(signature(getattr(kind, name)).parameters)
+            for kind in (nn.MultiheadAttention, MultiheadRank1Attention)
+        )
+        # Nothing is appended to the keys, so there is nothing to say about that.
+        common = [p for p in theirs if p not in ("add_bias_kv", "add_zero_attn")]
+        assert [p for p in ours if p != "method"] == common
+        for p in common:
+            assert ours[p].default == theirs[p].default, p
+
+
+def test_a_table_of_weights_beyond_all_memory_is_refused():
+    module = MultiheadRank1Attention(2, 2, device="meta")
+    z = torch.zeros(1 << 15, 2, device="meta")
+    with pytest.raises(AttentionError, match="2,147,483,648 attention weights") as caught:
+        module(z, z, z)
+    assert "need_weights=False" in caught.value.remedy
+    with pytest.raises(AttentionError, match="1,073,872,896 attention"):  # 2^30 is the limit
+        module(z[:, None].expand(-1, 2, -1), *[z[: (1 << 13) + 1, None].expand(-1, 2, -1)] * 2)
+    few = z[: 1 << 13, None].expand(-1, 2, -1)
+    assert module(z[:, None].expand(-1, 2, -1), few, few)[1].shape == (2, 1 << 15, 1 << 13)
 
 
 def test_masks_of_zeros_and_infinities_say_the_same_as_booleans():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Literal
 
@@ -27,7 +28,7 @@ def rank1_attention(
     value: Float[Tensor, "*batch_and_n_or_n_c"],
     *,
     causal: bool = False,
-    mask: Bool[Tensor, "*#batch #q n"] | None = None,
+    mask: Bool[Tensor, "*#batch_and_q n"] | None = None,
     lengths: Int[Tensor, "*#batch"] | None = None,
     method: Method = "auto",
 ) -> Float[Tensor, "*batch_and_q_or_q_c"]:
@@ -36,18 +37,28 @@ def rank1_attention(
     y is `query`, x is `key`; a value is a number, (..., n), or a vector, (..., n, c). Leading
     dimensions (batch, heads) broadcast. A query that may attend to nothing gets 0.
 
+    Unlike in ``scaled_dot_product_attention`` there is no axis of head size: a batch is (batch, n).
+    In its layout, (batch, n, 1), every token would be a sequence of its own, and the result the
+    values, whatever queries and keys are. So query, key and value that all end in the axes (m, 1),
+    m > 1, are refused; with these two axes alone, which may well be m sequences of one token, they
+    get a warning. Neither happens if a `mask` or `lengths` are given, or if values are vectors,
+    (..., m, 1, c): say ``value.unsqueeze(-1)`` where one token per sequence is meant.
+
     Args:
         causal: query k attends to the keys l <= k only, counted from the start of both.
         mask: True where a query may attend to a key; (..., 1, n) if it is the same for all queries,
-            which is padding.
+            which is padding. Without a batch that may be (n,) too.
         lengths: another way to say padding: only the first so many keys of each row are there,
             all of them if a length is beyond n.
         method: ``"linear"`` takes O(n) time and memory, O(n log n) if causal, and agrees with
             ``"direct"`` to rounding; it can follow no mask that differs between queries.
             ``"direct"`` computes every score. ``"auto"`` takes the faster one.
     """
+    _check_tensors(query=query, key=key, value=value, mask=mask, lengths=lengths)
     vector = value.dim() > max(query.dim(), key.dim())
     if not vector and value.dim():
+        if value.shape[-1] == 1 and mask is lengths is None:
+            _check_layout(query, key, value)
         value = value.unsqueeze(-1)
     query, key, value, mask = _aligned(query, key, value, mask, lengths)
     given = query.dtype
@@ -82,6 +93,35 @@ def rank1_attention(
     return out if vector else out.squeeze(-1)
 
 
+def _check_tensors(**given: Tensor | None) -> None:
+    for name, x in given.items():
+        if x is not None and not isinstance(x, Tensor):
+            raise AttentionError(
+                f"{name} is of type {type(x).__name__}",
+                where="rank1_attention",
+                remedy="give tensors: torch.as_tensor makes them from lists and arrays",
+            )
+
+
+def _check_layout(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Numbers as (..., m, 1) are m sequences of one token: hardly ever what was meant."""
+    m = value.shape[-2] if value.dim() > 1 else 1
+    if m < 2 or any(x.shape[-2:] != (m, 1) for x in (query, key, value)):
+        return
+    what = (
+        f"the shape {tuple(value.shape)} means {m} sequences of one token each, whose result is "
+        "their values"
+    )
+    remedy = (
+        "take the last axis off, query.squeeze(-1), key.squeeze(-1), value.squeeze(-1); if one "
+        "token per sequence is meant, give value.unsqueeze(-1)"
+    )
+    if max(query.dim(), key.dim(), value.dim()) > 2:
+        raise AttentionError(what, where="rank1_attention", remedy=remedy)
+    if not torch.compiler.is_compiling():
+        warnings.warn(f"rank1_attention: {what}; {remedy}", stacklevel=3)
+
+
 def _aligned(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
@@ -96,14 +136,17 @@ def _aligned(
         batch = query.shape[:-1]
         if not batch == key.shape[:-1] == value.shape[:-2]:  # else torch loads sympy to tell
             batch = broadcast(batch, key.shape[:-1], value.shape[:-2])
+        if mask is not None:
+            if mask.dim() == 1 and not batch:
+                mask = mask.unsqueeze(0)
+            if mask.dtype != torch.bool or mask.dim() < 2:
+                raise TypeError("a mask is boolean, with an axis of queries and one of keys")
         if lengths is not None:
             if lengths.dtype not in INTEGERS:
                 raise TypeError("lengths are integers")
-            there = torch.arange(n, device=key.device) < lengths[..., None]
-            mask = there.unsqueeze(-2) if mask is None else mask & there.unsqueeze(-2)
+            there = (torch.arange(n, device=key.device) < lengths[..., None]).unsqueeze(-2)
+            mask = there if mask is None else mask & there
         if mask is not None:
-            if mask.dtype != torch.bool or mask.dim() < 2:
-                raise TypeError("a mask is boolean, with an axis of queries and one of keys")
             mask.expand(*batch, q, n)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         given = {"query": query, "key": key, "value": value, "mask": mask, "lengths": lengths}
@@ -112,7 +155,8 @@ def _aligned(
             f"these do not fit together: {', '.join(named)}",
             where="rank1_attention",
             remedy="query (..., q), key (..., n), value (..., n) or (..., n, c), a boolean mask "
-            "(..., q, n) or (..., 1, n), integer lengths (...)",
+            "(..., q, n) or (..., 1, n), integer lengths (...); there is no axis of head size, "
+            "squeeze(-1) takes one of length 1 off",
         ) from error
     return query.expand(*batch, q), key.expand(*batch, n), value.expand(*batch, n, c), mask
 

@@ -43,7 +43,7 @@ def rank1_attention_ragged(
     for length, starts in by_length(offsets, CELLS):
         at = starts[:, None] + np.arange(length)
         y, x, u = (torch.from_numpy(column[at]) for column in (query, key, value))
-        out[at] = rank1_attention(y, x, u, causal=causal).numpy()
+        out[at] = rank1_attention(y, x, u.unsqueeze(-1), causal=causal).squeeze(-1).numpy()
     return out
 
 

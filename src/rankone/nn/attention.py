@@ -13,7 +13,7 @@ from rankone.nn.given import module_of
 from rankone.nn.masks import and_causal
 from rankone.nn.ragged import Ragged
 
-Mask = Bool[Tensor, "*#batch #n n"]
+Mask = Bool[Tensor, "*#batch_and_n n"]  # (..., n, n), (..., 1, n), or (n,) for one sequence
 
 SCORES = 1 << 20  # per head and sentence held at once, where no gradient needs them all
 
@@ -47,6 +47,8 @@ class SelfAttention(nn.Module):
     def forward(
         self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None, *, causal: bool = False
     ) -> Float[Tensor, "*batch n d"]:
+        if mask is not None and mask.dim() == 1 and z.dim() == 2:
+            mask = mask[None]
         if causal:
             mask = and_causal(mask, z.shape[-2], z.device)
         key, query, value = (
@@ -105,8 +107,8 @@ class Rank1Attention(nn.Module):
         self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None, *, causal: bool = False
     ) -> Float[Tensor, "*batch n d"]:
         key = z @ self.v1
-        context = rank1_attention(z @ self.v2, key, key, causal=causal, mask=mask)
-        return z + context.unsqueeze(-1) * self.output
+        context = rank1_attention(z @ self.v2, key, key.unsqueeze(-1), causal=causal, mask=mask)
+        return z + context * self.output
 
     def ragged(self, z: Tensor, sentences: Ragged, *, causal: bool = False) -> Tensor:
         """The same for sentences laid end to end, (tokens, d)."""

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from rankone.errors import AttentionError
+
 
 def padding_mask(lengths: Int[Tensor, " batch"], n: int) -> Bool[Tensor, "batch 1 {n}"]:
     """Every query may attend to the first `lengths[b]` tokens of its sentence."""
@@ -26,3 +28,17 @@ def and_causal(mask: Tensor | None, n: int, device: torch.device) -> Tensor:
     """The conjunction of a mask with an axis of queries, and causality."""
     own = causal_mask(n, device)
     return own if mask is None else mask & own
+
+
+def not_ignored(mask: Tensor, where: str) -> Bool[Tensor, "..."]:
+    """A mask of torch's attention, True or -inf where nothing may be attended to, in ours."""
+    if mask.dtype == torch.bool:
+        return ~mask
+    allowed = mask == 0
+    fits = (allowed | (mask == -torch.inf)).all()
+    what = "a mask may only hold 0 and -inf, or booleans: nothing can be added to the scores"
+    if torch.compiler.is_compiling():  # where no tensor may decide what is done next
+        torch._assert_async(fits, f"{where}: {what}")
+    elif mask.requires_grad or not fits:
+        raise AttentionError(what, where=where, remedy="mask with torch.bool, True = not allowed")
+    return allowed

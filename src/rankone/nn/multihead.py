@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from rankone.errors import AttentionError
 from rankone.kernels import rank1_attention
 from rankone.kernels.attention import Method
+from rankone.nn.masks import not_ignored
 
 WHERE = "MultiheadRank1Attention"
+TABLE = 1 << 30  # the most weights that are ever written down: 4 GB in single precision
 
 
 class MultiheadRank1Attention(nn.Module):
@@ -28,8 +30,9 @@ class MultiheadRank1Attention(nn.Module):
     Arguments, parameters and their first values are those of ``nn.MultiheadAttention``, in whose
     place it can stand, also as ``self_attn`` of ``nn.TransformerEncoderLayer``. With
     ``num_heads == embed_dim`` the two are the same function, and each loads the state of the other.
-    Different are: `need_weights` is off unless asked for; the weights cannot be dropped out, as
-    they are never there; `method` is that of `rank1_attention`.
+    Different are: the weights cannot be dropped out, as they are never there; `method` is that of
+    `rank1_attention`. As in torch, `need_weights` is on unless it is turned off, which for long
+    sequences it has to be: only then does the module take linear time.
     """
 
     # The fused inference path of torch's encoder takes in_proj_weight for that of heads which are
@@ -101,12 +104,12 @@ class MultiheadRank1Attention(nn.Module):
         key: Tensor,
         value: Tensor,
         key_padding_mask: Tensor | None = None,
-        need_weights: bool = False,
+        need_weights: bool = True,
         attn_mask: Tensor | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The output, and the attention weights if they are asked for.
+        """The output, and the attention weights, or None if they are not needed.
 
         Shapes are (L, embed_dim), (S, kdim) and (S, vdim) for one sequence; with a batch of N,
         (L, N, embed_dim) and so on, or (N, L, embed_dim) if ``batch_first``. Masks are those of
@@ -117,7 +120,7 @@ class MultiheadRank1Attention(nn.Module):
         Args:
             key_padding_mask: (S) or (N, S), the keys to ignore.
             need_weights: also return the table of weights, (N, L, S), which costs what this module
-                is there to avoid: time and memory L times S.
+                is there to avoid: time and memory L times S. Refused beyond 2^30 weights.
             attn_mask: (L, S) or (N * num_heads, L, S). All scores are computed if it differs
                 between queries; for causal attention say `is_causal` instead.
             average_attn_weights: if not, weights are (N, num_heads, L, S).
@@ -126,6 +129,8 @@ class MultiheadRank1Attention(nn.Module):
                 L and S differ: then it is followed, as it may count from the end of both.
         """
         axis = _token_axis(self, query, key, value, key_padding_mask, attn_mask)
+        if need_weights:
+            _check_table(self.num_heads, query, key, axis)
         if self.in_proj_weight is not None:
             w_q, w_k, w_v = torch.split(self.in_proj_weight, self._rows)
         else:
@@ -142,11 +147,11 @@ class MultiheadRank1Attention(nn.Module):
         if is_causal and y.shape[-1] == x.shape[-1]:
             attn_mask = None
         is_causal = is_causal and attn_mask is None
-        mask = None if attn_mask is None else _allowed(attn_mask)
+        mask = None if attn_mask is None else not_ignored(attn_mask, WHERE)
         if mask is not None and mask.dim() == 3:
             mask = mask.view(*y.shape[:-1], *mask.shape[1:])
         if key_padding_mask is not None:
-            there = _allowed(key_padding_mask)[..., None, None, :]
+            there = not_ignored(key_padding_mask, WHERE)[..., None, None, :]
             mask = there if mask is None else mask & there
         h = rank1_attention(y, x, v, causal=is_causal, mask=mask, method=self.method)
         out = self.out_proj(h.movedim(-2, axis).flatten(-2))
@@ -160,6 +165,16 @@ class MultiheadRank1Attention(nn.Module):
             f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, kdim={self.kdim}, "
             f"vdim={self.vdim}, bias={self.in_proj_bias is not None}, "
             f"batch_first={self.batch_first}, method={self.method!r}"
+        )
+
+
+def _check_table(heads: int, query: Tensor, key: Tensor, axis: int) -> None:
+    size = heads * math.prod(query.shape[:-1]) * key.shape[axis]
+    if size > TABLE:
+        raise AttentionError(
+            f"need_weights asks for a table of {size:,} attention weights",
+            where=WHERE,
+            remedy="call it with need_weights=False: the output takes linear time and memory",
         )
 
 
@@ -177,20 +192,6 @@ def _table(
     allowed = allowed if mask is None else allowed & mask
     weights = scores.where(allowed, -torch.inf).softmax(-1)
     return weights.where(allowed, 0.0).to(query.dtype)  # a row that sees nothing is NaN until here
-
-
-def _allowed(mask: Tensor) -> Bool[Tensor, "..."]:
-    """Torch's masks, True or -inf where nothing may be attended to, the other way round."""
-    if mask.dtype == torch.bool:
-        return ~mask
-    allowed = mask == 0
-    fits = (allowed | (mask == -torch.inf)).all()
-    what = "a mask may only hold 0 and -inf, or booleans: nothing can be added to the scores"
-    if torch.compiler.is_compiling():  # where no tensor may decide what is done next
-        torch._assert_async(fits, f"{WHERE}: {what}")
-    elif mask.requires_grad or not fits:
-        raise AttentionError(what, where=WHERE, remedy="mask with torch.bool, True = not allowed")
-    return allowed
 
 
 def _token_axis(
