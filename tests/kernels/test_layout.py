@@ -107,3 +107,25 @@ def test_what_is_no_tensor_is_named(name, make):
     with pytest.raises(AttentionError, match=f"{name} is of type") as caught:
         unchecked()(**given)
     assert "as_tensor" in caught.value.remedy
+
+
+@pytest.mark.parametrize("name", ["query", "value"])
+def test_what_is_not_dense_is_named(name):
+    given = {"query": gaussian(2), "key": gaussian(2), "value": gaussian(2)}
+    given[name] = gaussian(2).to_sparse()
+    with pytest.raises(AttentionError, match=f"{name} is a tensor of layout torch.sparse_coo"):
+        unchecked()(**given)
+
+
+@each_method
+def test_numbers_of_one_byte_are_refused(method):
+    parts = (x.to(torch.float8_e4m3fn) for x in gaussian(3, 2))
+    with pytest.raises(AttentionError, match=r"numbers of type torch\.float8_e4m3fn"):
+        unchecked()(*parts, method=method)
+
+
+def test_the_shapes_in_a_message_are_those_that_were_given():
+    with pytest.raises(AttentionError, match=r"value \(7,\)"):
+        unchecked()(gaussian(5), gaussian(6), gaussian(7))
+    with pytest.raises(AttentionError, match=r"value \(7, 2\)"):
+        unchecked()(gaussian(5), gaussian(6), gaussian(7, 2))

@@ -1,5 +1,7 @@
 """Infinities and NaN: the linear method gives what the table of scores gives."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.attention_problems import Problem, attend, gradients, row
-from rankone.kernels import rank1_attention
+from rankone.kernels import ragged_attention, rank1_attention
 
 whether_causal = pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
 each_odd = pytest.mark.parametrize("odd", [torch.inf, -torch.inf, torch.nan], ids=str)
@@ -39,6 +41,71 @@ def spoiled_problems(draw):
 
 def assert_same(found, expected):
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-9, equal_nan=True)
+
+
+# The definition: IEEE arithmetic on the scores and weights of the keys that are seen, no others.
+
+QUERIES = row(0.0, -0.0, 1.5, -1.5, 1e-320, torch.inf, -torch.inf, torch.nan)
+KEYS = torch.tensor(list(product([0.3, -0.7, *ODD], repeat=3)), dtype=torch.float64)
+CHANNELS = [(1.0, 2.0, 4.0), (1.0, torch.inf, 2.0), (torch.nan, 1.0, -torch.inf)]
+VALUES = torch.tensor(CHANNELS, dtype=torch.float64).T.expand(len(KEYS), 3, 3)
+TRIANGLE = torch.ones(3, 3, dtype=torch.bool).tril()
+
+
+def literal(query, key, value, seen):
+    scores = query.unsqueeze(-1) * key.unsqueeze(-2)
+    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1).unsqueeze(-1)
+    return torch.where(seen.unsqueeze(-1), weights * value.unsqueeze(-3), 0.0).sum(-2)
+
+
+@pytest.mark.parametrize("method", ["direct", "linear"])
+def test_every_way_to_be_infinite_is_that_of_the_definition(method):
+    query = QUERIES.expand(len(KEYS), -1)
+    expected = literal(query, KEYS, VALUES, torch.ones(len(QUERIES), 3, dtype=torch.bool))
+    assert_same(rank1_attention(query, KEYS, VALUES, method=method), expected)
+
+
+@pytest.mark.parametrize("way", ["direct", "linear", "mask", "sentences"])
+@pytest.mark.parametrize("y", QUERIES.tolist(), ids=str)
+def test_every_way_to_be_infinite_in_what_is_seen_so_far(y, way):
+    query = torch.full((len(KEYS), 3), y, dtype=torch.float64)
+    expected = literal(query, KEYS, VALUES, TRIANGLE)
+    if way == "mask":
+        found = rank1_attention(query, KEYS, VALUES, mask=TRIANGLE)
+    elif way == "sentences":
+        offsets = np.arange(0, 3 * len(KEYS) + 1, 3)
+        value, expected = VALUES[..., 0], expected[..., 0]
+        columns = (x.flatten() for x in (query, KEYS, value))
+        found = ragged_attention(*columns, offsets, causal=True).view_as(expected)
+    else:
+        found = rank1_attention(query, KEYS, VALUES, causal=True, method=way)
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("end", [torch.inf, -torch.inf], ids=str)
+@pytest.mark.parametrize("zero", [0.0, -0.0], ids=str)
+@pytest.mark.parametrize("way", ["direct", "linear", "sentences"])
+def test_a_query_of_0_beside_an_infinite_key_is_not_a_number(way, zero, end):
+    """0 times infinity; the smallest queries of either sign are numbers, for one of the ends."""
+    query, key, value = row(zero, 5e-324, -5e-324), row(0.5, end, 0.5), row(1.0, 2.0, 3.0)
+    if way == "sentences":
+        found = ragged_attention(query, key, value, np.array([0, 3]))
+    else:
+        found = rank1_attention(query, key, value, method=way)
+    up, down = (torch.nan, 2.0) if end > 0 else (2.0, torch.nan)
+    assert_same(found, row(torch.nan, up, down))
+
+
+@each_odd
+@pytest.mark.parametrize("spoiled", [0, 1], ids=["key", "value"])
+def test_what_a_query_does_not_see_may_be_anything_and_gets_no_gradient(spoiled, odd):
+    parts = list(torch.randn(3, 6, generator=torch.Generator().manual_seed(1)).double())
+    mask = torch.ones(6, 6, dtype=torch.bool).tril(-1)
+    expected = gradients(Problem(*parts, False, mask), torch.ones(6), "direct")
+    parts[1 + spoiled][5] = odd
+    found = gradients(Problem(*parts, False, mask), torch.ones(6), "direct")
+    for part, same in zip(found, expected, strict=True):
+        assert_same(part, same)
 
 
 @given(problem=spoiled_problems())

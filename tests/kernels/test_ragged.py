@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dense_truth as truth
-from rankone.kernels import ragged, rank1_attention, rank1_attention_ragged
+from rankone.errors import AttentionError
+from rankone.kernels import ragged, ragged_attention, rank1_attention, rank1_attention_ragged
 from rankone.kernels.ragged import SAFE_SPREAD, by_length
 
 LENGTHS = [3, 1, 12, 5, 1, 3, 7, 2, 12]
@@ -140,6 +141,70 @@ def test_no_sentences_give_nothing(causal):
     out = rank1_attention_ragged(none, none, none, np.array([0]), causal=causal)
     assert out.shape == (0,)
     assert out is not none
+
+
+@whether_causal
+@pytest.mark.parametrize("constant", [2.0, None], ids=str)
+def test_empty_sentences_have_no_tokens(constant, causal):
+    query, key, value, offsets = columns([2, 3, 1])
+    if constant is not None:
+        query[:] = constant
+    expected = rank1_attention_ragged(query, key, value, offsets, causal=causal)
+    with_empty = np.array([0, 0, 2, 2, 2, 5, 6, 6])
+    found = rank1_attention_ragged(query, key, value, with_empty, causal=causal)
+    np.testing.assert_array_equal(found, expected)
+    tensors = [torch.from_numpy(part) for part in (query, key, value)]
+    truth.assert_close(ragged_attention(*tensors, with_empty, causal=causal), expected)
+
+
+def test_whole_numbers_are_numbers():
+    query, key, value = np.arange(4), np.array([0, 1, 0, 1]), np.array([0, 1, 2, 3])
+    found = rank1_attention_ragged(query, key, value, np.array([0, 4]))
+    truth.assert_close(
+        found, exactly(*(x.astype(float) for x in (query, key, value)), [0, 4], False)
+    )
+
+
+BAD_OFFSETS = {
+    "beyond the end": [0, 2, 9],
+    "short of the end": [0, 2],
+    "not from 0": [1, 4],
+    "falling": [0, 3, 2, 4],
+    "negative": [0, -1, 4],
+    "fractions": [0.0, 4.0],
+    "none": [],
+    "a table": [[0, 4]],
+}
+
+
+@pytest.mark.parametrize("offsets", BAD_OFFSETS.values(), ids=BAD_OFFSETS)
+def test_offsets_that_are_not_those_of_the_columns_are_refused(offsets):
+    """Compiled code would write where they say."""
+    part = np.ones(4)
+    for attend, make in ((rank1_attention_ragged, np.copy), (ragged_attention, torch.from_numpy)):
+        with pytest.raises(AttentionError, match="ragged attention: columns of shape") as caught:
+            attend(*(make(part) for _ in range(3)), np.array(offsets))
+        assert "rising from 0 to n" in caught.value.remedy
+
+
+@pytest.mark.parametrize("short", range(3))
+def test_columns_of_different_lengths_are_refused(short):
+    parts = [torch.ones(4) for _ in range(3)]
+    parts[short] = torch.ones(3)
+    with pytest.raises(AttentionError, match=r"\[\(3,\), \(4,\)\]"):
+        ragged_attention(*parts, np.array([0, 4]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_and_mixed_types_are_computed_in_single_or_wider(dtype):
+    query, key, value, offsets = columns(LENGTHS)
+    parts = [torch.from_numpy(part).to(dtype) for part in (query, key, value)]
+    found = ragged_attention(*parts, offsets)
+    assert found.dtype == dtype
+    wide = ragged_attention(*(part.double() for part in parts), offsets)
+    assert (found.double() - wide).abs().max() <= torch.finfo(dtype).eps * value.max()
+    mixed = ragged_attention(parts[0].float(), parts[1].double(), parts[2].double(), offsets)
+    truth.assert_close(mixed, wide)
 
 
 @given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=12), cells=st.integers(1, 60))

@@ -93,6 +93,16 @@ def test_masked_tokens_do_not_matter(make):
     truth.assert_close(layer(changed, mask)[:, :3], layer(z[:, :3]))
 
 
+@each_layer
+@pytest.mark.parametrize("odd", [torch.nan, torch.inf, -torch.inf], ids=str)
+def test_masked_tokens_may_be_anything(make, odd):
+    layer, z = truth.randomize(make(torch.float64), 8), tokens(BATCH, N, D)
+    changed = z.clone()
+    changed[:, 4:] = odd
+    for seen in ({"mask": padding_mask(torch.tensor([4, 2, 0]), N)}, {"causal": True}):
+        assert torch.equal(layer(changed, **seen)[:, :4], layer(z, **seen)[:, :4])
+
+
 def test_hardmax_shares_equally_among_the_largest():
     scores = torch.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0], [-1.0, 0.0, -2.0]])
     third = 1 / 3

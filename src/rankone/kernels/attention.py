@@ -60,7 +60,7 @@ def rank1_attention(
         if value.shape[-1] == 1 and mask is lengths is None:
             _check_layout(query, key, value)
         value = value.unsqueeze(-1)
-    query, key, value, mask = _aligned(query, key, value, mask, lengths)
+    query, key, value, mask = _aligned(query, key, value, mask, lengths, vector)
     given = query.dtype
     if not (given == key.dtype == value.dtype and given in EXACT):
         given, exact = _precision(query, key, value)
@@ -95,12 +95,17 @@ def rank1_attention(
 
 def _check_tensors(**given: Tensor | None) -> None:
     for name, x in given.items():
-        if x is not None and not isinstance(x, Tensor):
-            raise AttentionError(
-                f"{name} is of type {type(x).__name__}",
-                where="rank1_attention",
-                remedy="give tensors: torch.as_tensor makes them from lists and arrays",
-            )
+        if x is None or (isinstance(x, Tensor) and x.layout is torch.strided and not x.is_nested):
+            continue
+        kind = f"of type {type(x).__name__}"
+        if isinstance(x, Tensor):
+            kind = "a nested tensor" if x.is_nested else f"a tensor of layout {x.layout}"
+        raise AttentionError(
+            f"{name} is {kind}",
+            where="rank1_attention",
+            remedy="give dense tensors: torch.as_tensor makes them from lists and arrays, "
+            "to_dense and torch.nested.to_padded_tensor from the others",
+        )
 
 
 def _check_layout(query: Tensor, key: Tensor, value: Tensor) -> None:
@@ -123,7 +128,12 @@ def _check_layout(query: Tensor, key: Tensor, value: Tensor) -> None:
 
 
 def _aligned(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, lengths: Tensor | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    lengths: Tensor | None,
+    vector: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """All with the same leading dimensions, `lengths` as part of the mask."""
     same = key.shape == value.shape[:-1] and key.shape[:-1] == query.shape[:-1]
@@ -149,7 +159,8 @@ def _aligned(
         if mask is not None:
             mask.expand(*batch, q, n)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        given = {"query": query, "key": key, "value": value, "mask": mask, "lengths": lengths}
+        shown = value if vector else value.squeeze(-1)
+        given = {"query": query, "key": key, "value": shown, "mask": mask, "lengths": lengths}
         named = (f"{k} {tuple(x.shape)} {x.dtype}" for k, x in given.items() if x is not None)
         raise AttentionError(
             f"these do not fit together: {', '.join(named)}",
@@ -164,10 +175,14 @@ def _aligned(
 def _precision(*tensors: Tensor) -> tuple[torch.dtype, torch.dtype]:
     """The type of the result, and the one to compute in: at least float32."""
     given = tensors[0].dtype
-    for tensor in tensors[1:]:
-        given = torch.promote_types(given, tensor.dtype)
-    if not given.is_floating_point:
+    try:
+        for tensor in tensors[1:]:
+            given = torch.promote_types(given, tensor.dtype)
+        exact = torch.promote_types(given, torch.float32)
+    except RuntimeError:  # types of one byte
+        exact = given
+    if exact not in EXACT or not given.is_floating_point:
         raise AttentionError(
             f"numbers of type {given}", where="rank1_attention", remedy="use float32 or float64"
         )
-    return given, torch.promote_types(given, torch.float32)
+    return given, exact

@@ -58,7 +58,33 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> T
     weights = torch.where(mask, weights, 0.0)
     total = weights.sum(-1, keepdim=True)
     some = mask.any(-1).unsqueeze(-1)  # who sees nothing gets 0
-    return torch.where(some, weights @ value / torch.where(some, total, 1.0), 0.0)
+    return torch.where(some, seen_sum(weights, value, mask) / torch.where(some, total, 1.0), 0.0)
+
+
+def seen_sum(weights: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """`weights` @ `value`, for weights that are 0 where the `mask` is False.
+
+    A value that a query does not see may be anything: 0 times infinity is not added.
+    """
+    finite = torch.isfinite(value)
+    if _decided(finite.all()):
+        return weights @ value
+    out = weights @ value.where(finite, 0.0)
+    odd = (~finite).any(-1).view(-1, value.shape[-2]).any(0)
+    for i in odd.nonzero().flatten().tolist():
+        part = value[..., i : i + 1, :].where(~finite[..., i : i + 1, :], 0.0)
+        out = out + torch.where(mask[..., i : i + 1], weights[..., i : i + 1] * part, 0.0)
+    return out
+
+
+def _decided(condition: Tensor) -> bool:
+    """True also where no tensor may decide what is done: in a graph, in a transform."""
+    if torch.compiler.is_compiling():
+        return True
+    try:
+        return bool(condition)
+    except RuntimeError:
+        return True
 
 
 def _extremes(key: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:

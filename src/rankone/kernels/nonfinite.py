@@ -37,7 +37,7 @@ def spoil(
 
     A key +inf is the extreme one for y >= 0, and inf - inf is not a number; for y < 0 it weighs
     nothing. A query that is not finite meets a distance of 0. A value +-inf counts if all such keys
-    have some weight, else 0 * inf is not a number.
+    that are seen have some weight, else 0 * inf is not a number.
     """
     there = torch.ones_like(key, dtype=torch.bool) if there is None else there
     q = query.shape[-1]
@@ -69,28 +69,29 @@ def _with_odd_values(
     finite: Tensor,
     causal: bool,
 ) -> Tensor:
-    """A row and channel with values that are not finite, if their keys are."""
-    up = query.unsqueeze(-2) >= 0
-    best = []  # the extreme key that each query sees
-    for sign in (1.0, -1.0):
-        ahead = (sign * key).masked_fill(~finite, -torch.inf)
-        top = ahead.cummax(-1).values if causal else ahead.amax(-1, keepdim=True)
-        best.append(sign * _to_queries(top, query.shape[-1], causal))
-    nearest = torch.where(up, best[0].unsqueeze(-2), best[1].unsqueeze(-2))
-    keys = key.unsqueeze(-2)
-    least = keys.where(odd, torch.inf).amin(-1, keepdim=True)
-    most = keys.where(odd, -torch.inf).amax(-1, keepdim=True)
-    weight = torch.exp(query.unsqueeze(-2) * (torch.where(up, least, most) - nearest))
-    infinite = torch.where((value == torch.inf).any(-1, keepdim=True), torch.inf, -torch.inf)
-    both = infinite.isposinf() & value.isneginf().any(-1, keepdim=True)
-    counts = (weight > 0) & ~both & ~value.isnan().any(-1, keepdim=True)
-    counts &= (finite.unsqueeze(-2) | ~odd).all(-1, keepdim=True)
-    if causal:  # 0 * inf for the keys that are not seen yet
-        place = torch.arange(key.shape[-1], device=key.device)
-        last = place.where(odd, -1).amax(-1, keepdim=True)
-        counts &= torch.arange(query.shape[-1], device=key.device) >= last
-    spoiled = torch.where(counts, infinite, torch.nan)
-    return torch.where(odd.any(-1, keepdim=True), spoiled, out)
+    """A query and channel that sees values that are not finite, if their keys are."""
+    q = query.shape[-1]
+
+    def most(x: Tensor) -> Tensor:
+        """The largest over the keys that each query sees."""
+        found = x.cummax(-1).values if causal else x.amax(-1, keepdim=True)
+        return _to_queries(found, q, causal)
+
+    def some(keys: Tensor) -> Tensor:
+        return most(keys.to(key.dtype)) > 0
+
+    furthest = []  # for queries of either sign, how far behind the extreme key an odd one lies
+    for towards in (1.0, -1.0):
+        keys = (towards * key).unsqueeze(-2)
+        best = most(keys.masked_fill(~finite.unsqueeze(-2), -torch.inf))
+        furthest.append(best + most(-keys.where(odd, torch.inf)))
+    y = query.unsqueeze(-2)
+    weight = torch.exp(-y.abs() * torch.where(y >= 0, furthest[0], furthest[1]))
+    above, below = some(odd & value.isposinf()), some(odd & value.isneginf())
+    counts = (weight > 0) & ~(above & below) & ~some(odd & value.isnan())
+    counts &= ~some(odd & ~finite.unsqueeze(-2))
+    spoiled = torch.where(above, torch.inf, -torch.inf).where(counts, torch.nan)
+    return torch.where(some(odd), spoiled, out)
 
 
 def spoil_gradients(

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.utils.rnn import pad_sequence
 
-from rankone.kernels.attention import SWITCH, rank1_attention
+from rankone.errors import AttentionError
+from rankone.kernels.attention import EXACT, SWITCH, rank1_attention
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,14 +26,17 @@ SAFE_SPREAD = 600.0  # e^-600 is still a normal number, so no prefix of a sum ca
 def rank1_attention_ragged(
     query: Floats, key: Floats, value: Floats, offsets: Ints, *, causal: bool = False
 ) -> Floats:
-    """`rank1_attention` of each sentence ``offsets[j]:offsets[j + 1]`` with itself; none is empty.
+    """`rank1_attention` of each sentence ``offsets[j]:offsets[j + 1]`` with itself.
 
     Where all tokens ask the same query (a query direction that is constant on the vocabulary) the
     weights do not depend on who asks: one exponential per token and one sum per sentence, O(n).
     Otherwise sentences of equal length are attended to together.
     """
+    query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
+    lengths, offsets = _lengths(query, key, value, offsets), np.asarray(offsets)
     if query.size == 0:
         return query.copy()
+    offsets = offsets[np.append(lengths > 0, True)]  # reduceat knows no empty sums
     if query.min() == query.max():
         same = float(query[0])
         if not causal:
@@ -56,8 +60,9 @@ def ragged_attention(
     besides; where one is long enough for linear time, each is attended to by itself; elsewhere
     they are padded.
     """
-    lengths = np.diff(offsets)
-    if query.device.type != "cpu":
+    lengths = _lengths(query, key, value, offsets)
+    compiled = query.dtype == key.dtype == value.dtype and query.dtype in EXACT
+    if query.device.type != "cpu" or not compiled:
         rows = [
             pad_sequence(list(torch.split(x, lengths.tolist())), True) for x in (query, key, value)
         ]
@@ -69,6 +74,23 @@ def ragged_attention(
         return torch.cat([rank1_attention(y, x, u, causal=causal) for y, x, u in parts])
     out: Tensor = Sentences.apply(query, key, value, offsets, causal)  # type: ignore[no-untyped-call]
     return out
+
+
+def _lengths(query: Any, key: Any, value: Any, offsets: Ints) -> Ints:
+    """How many tokens each sentence has; compiled code does not look where it reads and writes."""
+    shapes = {tuple(x.shape) for x in (query, key, value)}
+    offsets = np.asarray(offsets)
+    if len(shapes) == 1 and query.ndim == 1 and offsets.ndim == 1 and offsets.size:
+        lengths: Ints = np.diff(offsets)
+        whole = offsets[0] == 0 and offsets[-1] == len(query) and (lengths >= 0).all()
+        if whole and np.issubdtype(offsets.dtype, np.integer):
+            return lengths
+    raise AttentionError(
+        f"columns of shape {sorted(shapes)} and offsets {offsets.tolist()[:5]} of "
+        f"{offsets.size:,}, ending in {offsets.tolist()[-1:]}",
+        where="ragged attention",
+        remedy="give three columns of one length n, and whole numbers rising from 0 to n",
+    )
 
 
 class Sentences(torch.autograd.Function):

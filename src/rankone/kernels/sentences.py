@@ -28,7 +28,8 @@ def attend(
     """out_k = sum_l p_kl u_l, and the weights p one query after the other, for the gradients.
 
     Exponents are taken from the key that weighs most, so none is positive and one of them is 0. A
-    key that is not a number makes the sentence not a number, without an error.
+    key that is not a number makes the sentence not a number, without an error, and so does an
+    infinite one for a query of 0.
     """
     at = 0
     for j in range(len(offsets) - 1):
@@ -43,6 +44,8 @@ def attend(
             n = k + 1 - first if causal else last - first
             y = np.float64(query[k])
             end = np.float64(low if y < 0.0 else high)
+            if y == 0.0 and low == -np.inf:  # 0 times infinity; a key +inf is the end then
+                y = np.float64(np.nan)
             x, u, row = key[first : first + n], value[first : first + n], p[at : at + n]
             above, below = 0.0, 0.0
             for i in range(n):

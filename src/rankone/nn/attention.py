@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from rankone.kernels import ragged_attention, rank1_attention
+from rankone.kernels.direct import seen_sum
 from rankone.nn.given import module_of
 from rankone.nn.masks import and_causal
 from rankone.nn.ragged import Ragged
@@ -80,6 +81,7 @@ class SelfAttention(nn.Module):
         weights = scores.softmax(-1) if self.kind == "softmax" else hardmax(scores)
         if mask is not None:
             weights = torch.where(mask, weights, 0.0)  # a row that sees nothing is NaN until here
+            return seen_sum(weights, value, mask)
         return weights @ value
 
 
