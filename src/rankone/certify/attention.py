@@ -15,6 +15,7 @@ from rankone.certify.rounding import (
     exp,
     gamma,
     linear,
+    total,
     up,
 )
 from rankone.kernels.ragged import by_length
@@ -22,7 +23,6 @@ from rankone.nn import Rank1Attention, SelfAttention
 
 CELLS = 1 << 20  # scores of one table
 SAFE_SPREAD = 60.0  # scores no further apart than this: no exponential comes near 0
-VANISHED = 1e-303  # more than e^(-700 + 1/4), which `exp` may have taken as 0
 
 
 def attend(attention: nn.Module | Tensor, z: Balls, offsets: Ints, causal: bool) -> Balls:
@@ -51,13 +51,11 @@ def attend(attention: nn.Module | Tensor, z: Balls, offsets: Ints, causal: bool)
 def spread_by(tau: Floats) -> Floats:
     """How far an average of numbers of size 1 moves if its scores are off by at most tau.
 
-    The weights e^t are then off by factors within 1 +- eta, eta = (e^tau - 1) + 16 u e^tau
-    <= 1.3 (tau + 16 u) for tau <= 1/4, and p_l (1 + eps_l) / (1 + sum_m p_m eps_m) in the place of
-    p_l moves the average by at most 2 eta / (1 - eta); whatever the weights, by no more than 2.
+    The logarithms of its weights are then off by at most tau + EXP_ERROR. If those change at rates
+    e_l, the average of v changes at the rate Cov(v, e), which is no larger than the largest |v_l|
+    times the largest |e_l|. Whatever the weights, and where tau is NaN, it moves by no more than 2.
     """
-    eta = 1.3 * (tau + EXP_ERROR)
-    with np.errstate(invalid="ignore"):
-        return np.where(tau <= 0.25, 2 * eta / (1 - np.minimum(eta, 0.5)), 2.0)
+    return np.fmin(tau + EXP_ERROR, 2.0)
 
 
 def by_segments(y: float, y_rad: float, key: Balls, offsets: Ints, causal: bool) -> Balls:
@@ -67,9 +65,9 @@ def by_segments(y: float, y_rad: float, key: Balls, offsets: Ints, causal: bool)
     average is c + sum_l e^(t_l) dx_l / sum_l e^(t_l). In a sentence of n tokens let D be the
     largest |dx_l| and R the largest radius of a key. Then t_l is off by at most
     tau = |y| (R + u D) + y_rad (D + R) + u |y| D, which moves the average by `spread_by` (tau)
-    times D + R; the dx_l themselves are off by R + u D; and two sums, the products and the quotient
-    add (2 n + 4) u D. Where scores lie far apart, a sum of weights may be so small that products
-    underflow beside it; such sentences go `by_blocks`.
+    times D; the dx_l themselves are off by R + u D, the sums by n u D and (n - 1) u D, the quotient
+    by u D: in all gamma_(2n+1) D. Where scores lie far apart, a sum of weights may be so small that
+    products underflow beside it; such sentences go `by_blocks`.
     """
     if not abs(y) * np.ptp(key.mid) <= SAFE_SPREAD:
         query = Balls(np.full_like(key.mid, y), np.full_like(key.mid, y_rad))
@@ -81,7 +79,7 @@ def by_segments(y: float, y_rad: float, key: Balls, offsets: Ints, causal: bool)
     R = np.maximum.reduceat(key.rad[0], offsets[:-1])
     D = np.maximum.reduceat(np.abs(dx), offsets[:-1])
     tau = up(abs(y) * (R + 2 * U * D) + y_rad * (D + R))
-    rad = up(spread_by(tau) * (D + R) + R + gamma(2 * int(n.max()) + 5) * D)
+    rad = up((spread_by(tau) + gamma(2 * int(n.max()) + 1)) * D + R)
     if causal:
         mid, weighted = np.empty_like(x), weight * dx
         for length, starts in by_length(offsets, CELLS):
@@ -97,53 +95,60 @@ def by_segments(y: float, y_rad: float, key: Balls, offsets: Ints, causal: bool)
 def by_blocks(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool) -> Balls:
     """sum_l e^(q_k . k_l) v_l / sum_l e^(q_k . k_l) by the table of all scores; keys have size s.
 
-    A number per query may be taken off its scores, so keys are taken relative to the first one of
-    the sentence, and scores to the largest one of the row (floats, so exact numbers). With K and R
-    the largest size and radius of a key, query k's scores are off by at most
-    tau = sum over s of |q| (R + gamma_(s+2) K) + rad_q (K + R), and by u |t|. Values are taken
-    relative to the middle of the sentence, D is then their largest size; the rest is as in
-    `by_segments`. Exponentials that were taken as 0 count with their number times 1e-303.
+    A number per query may be taken off its scores, so keys are taken relative to the middle of the
+    sentence, and scores to the largest one of the row (floats, so exact numbers). With K and R the
+    largest size and radius of a key, query k's scores are off by at most
+    tau = sum over s of |q| (R + gamma_s K) + rad_q (K + R), and by u |t|. Values are taken relative
+    to the middle too, D is then their largest size; the rest is as in `by_segments`.
+    Exponentials that were taken as 0 are below e^(tau - 700), so for tau < 2 all of them together
+    move the average by less than n 10^-302 D, for which `up` makes up beside gamma_(2n+1) D.
     """
     out = Balls(np.empty_like(value.mid), np.empty_like(value.rad))
     for length, starts in by_length(offsets, CELLS):
         at = starts[:, None] + np.arange(length)
         k, q, v = (z[:, at] for z in (key, query, value))
-        keys = k.mid - k.mid[..., :1]
+        keys = k.mid - middle(k.mid)
         K, R = np.abs(keys).max(-1), up(k.rad + U * np.abs(keys)).max(-1)  # (s, sentences)
-        slip = np.abs(q.mid) * (R + gamma(len(K) + 2) * K)[..., None] + q.rad * (K + R)[..., None]
-        centre = (v.mid.max(-1, keepdims=True) + v.mid.min(-1, keepdims=True)) / 2
+        slip = np.abs(q.mid) * (R + gamma(len(K)) * K)[..., None] + q.rad * (K + R)[..., None]
+        centre = middle(v.mid)
         dv = v.mid - centre
         D, Rv = np.abs(dv).max(-1, keepdims=True), v.rad.max(-1, keepdims=True)
         step = max(1, CELLS // (length * len(starts)))
         for i in range(0, length, step):  # one step, but for a sentence of thousands of tokens
             rows = slice(i, i + step)
             t = q.mid[..., rows].transpose(1, 2, 0) @ keys.transpose(1, 0, 2)
-            known = np.isfinite(t).all(-1)
+            known, lowest = np.isfinite(t).all(-1), t.min(-1)
             if causal:
                 t[:, np.arange(length) > np.arange(length)[rows, None]] = -np.inf
+            top = t.max(-1)
             with np.errstate(invalid="ignore"):
-                t -= t.max(-1, keepdims=True)
-            tau = up(slip[..., rows].sum(0) + U * np.maximum(t, LOWEST).min(-1) * -1)
+                t -= top[..., None]
+                tau = up(total(slip[..., rows]) + U * np.minimum(top - lowest, -LOWEST))
             tau[~known] = np.inf
             weight = exp(t)
-            lost = VANISHED * (t < LOWEST).sum(-1)
             average = weight @ dv.transpose(1, 2, 0) / weight.sum(-1, keepdims=True)
-            mid = average.transpose(2, 0, 1) + centre
-            rad = (spread_by(tau) + 2 * lost) * (D + Rv) + Rv + gamma(2 * length + 5) * D
-            out.mid[:, at[:, rows]] = mid
-            out.rad[:, at[:, rows]] = up(rad + U * np.abs(mid))
+            rad = up((spread_by(tau) + gamma(2 * length + 1)) * D + Rv)
+            out[:, at[:, rows]] = Balls(average.transpose(2, 0, 1), rad).shifted(centre)
     return out
 
 
+def middle(x: Floats) -> Floats:
+    """Halfway between the extremes of each row, about."""
+    return np.asarray((x.max(-1, keepdims=True) + x.min(-1, keepdims=True)) / 2)
+
+
 def hardest(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool) -> Balls:
-    """The value at the largest score, where one score is certainly the largest; else unknown."""
+    """The value at the largest score, where one score is certainly the largest; else unknown.
+
+    A score is off by its slip, as in `by_blocks`, so the largest one must lead by twice that.
+    """
     out = Balls(np.empty_like(value.mid), np.empty_like(value.rad))
     for length, starts in by_length(offsets, CELLS):
         at = starts[:, None] + np.arange(length)
         k, q, v = (z[:, at] for z in (key, query, value))
         t = q.mid.transpose(1, 2, 0) @ k.mid.transpose(1, 0, 2)
         K, R = np.abs(k.mid).max(-1), k.rad.max(-1)
-        slip = np.abs(q.mid) * (R + gamma(len(K) + 1) * K)[..., None] + q.rad * (K + R)[..., None]
+        slip = np.abs(q.mid) * (R + gamma(len(K)) * K)[..., None] + q.rad * (K + R)[..., None]
         known = np.isfinite(t).all(-1)
         if causal:
             t[:, np.arange(length) > np.arange(length)[:, None]] = -np.inf
@@ -151,7 +156,7 @@ def hardest(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool)
         top = t.max(-1)
         np.put_along_axis(t, best[..., None], -np.inf, -1)
         with np.errstate(invalid="ignore"):
-            sure = known & (np.nextafter(top - t.max(-1), 0.0) > up(2 * slip.sum(0)))
+            sure = known & (np.nextafter(top - t.max(-1), 0.0) > up(2 * total(slip)))
         chosen = np.broadcast_to(best, (len(v.mid), *best.shape))
         out.mid[:, at] = np.take_along_axis(v.mid, chosen, -1)
         out.rad[:, at] = np.where(sure, np.take_along_axis(v.rad, chosen, -1), np.inf)

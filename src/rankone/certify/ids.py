@@ -58,16 +58,17 @@ class ContextIds:
 
 
 def sideways(dim: int) -> Floats:
-    """A direction that is shorter than 1, up to rounding, and orthogonal to nothing in particular.
+    """A direction no longer than 1 and orthogonal to nothing in particular.
 
-    Projections of two points on it are no further apart than the points.
+    Projections of two points on it are no further apart than the points. (In one dimension it is
+    1 itself; in more its entries, none above 2/3, add up to about 1, so its length is below 0.9.)
     """
     drawn = np.random.default_rng(0).uniform(0.5, 1.0, dim)
     return np.asarray(drawn / drawn.sum())
 
 
 def lengths(columns: Floats) -> Floats:
-    """Euclidean norms, off by at most d/2 + 4 roundings, and too small by 2^-500 of the largest.
+    """Euclidean norms, off by at most d/2 + 1 roundings, and too small by 2^-500 of the largest.
 
     A power of two brings the largest entry to about 1, so no square overflows, and what vanishes
     does not matter beside it. NaN for columns that are not finite.
@@ -83,9 +84,17 @@ def lengths(columns: Floats) -> Floats:
     return np.asarray(np.sqrt(np.einsum("ij,ij->j", x, x)) / unit)
 
 
+def spare(dim: int) -> float:
+    """What a distance is off by, relatively: d/2 + 1 roundings for `lengths`, one for differences.
+
+    There is room for two more, of what is done with it.
+    """
+    return gamma(dim + 4)
+
+
 def outline(q: Balls) -> tuple[Floats, Floats, Floats]:
     """shade, reach and size of columns q; the latter two rounded up."""
-    grow = 1 + gamma(len(q.mid) + 8)
+    grow = 1 + spare(len(q.mid))
     reach, size = (
         x * grow + np.nanmax(x, initial=0.0) * 2.0**-400 for x in (lengths(q.rad), lengths(q.mid))
     )

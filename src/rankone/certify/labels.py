@@ -9,7 +9,7 @@ from flint import arb
 from torch import nn
 
 from rankone.certify.attention import array
-from rankone.certify.rounding import Balls, Floats, Ints, U, gamma, linear, up
+from rankone.certify.rounding import Balls, Floats, Ints, U, gamma, linear, total, up
 from rankone.nn.exact import vector
 from rankone.nn.exact_layers import Vector, dot
 
@@ -73,8 +73,8 @@ class NumberHead:
         with np.errstate(invalid="ignore"):
             within = np.clip(y.mid, 1, self.count)
             number = np.rint(within)
-            slip = self.dev @ (np.abs(z.mid) + z.rad)
-            off = up(np.abs(within - number) * (1 + U) + y.rad + slip)
+            slip = total(self.dev[:, None] * (np.abs(z.mid) + z.rad))
+            off = up(np.abs(within - number) + y.rad + slip)  # the difference is exact
         number = np.where(np.isfinite(number), number, 1)
         return Decoded(number.astype(np.int64) - 1, off, Balls(y.mid[None], y.rad[None]))
 

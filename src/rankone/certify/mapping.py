@@ -10,8 +10,8 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from rankone.certify.ids import ContextIds, lengths, outline
-from rankone.certify.rounding import Floats, Ints, gamma
+from rankone.certify.ids import ContextIds, lengths, outline, spare
+from rankone.certify.rounding import SLACK, Floats, Ints, gamma
 from rankone.spans import SPAN
 from rankone.theory.closest import closest_pair
 
@@ -87,7 +87,7 @@ def _same_place(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
     length, slip = float(ids.length.upper()), 2 * float(ids.along.rad.max())
 
     def threshold(distance: float) -> float:
-        return (distance * length + slip) * (1 + gamma(8))
+        return (distance * length + slip) * SLACK
 
     sweep = Sweep(ids, order, ids.along.mid[order], 0, alike=True, threshold=threshold)
     gaps.same.extend(sweep.run(gaps, np.inf, 0.0))
@@ -96,17 +96,20 @@ def _same_place(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
 def _different_places(ids: ContextIds, gaps: Gaps) -> None:
     """Tokens with different x, as far as they may be closer than the smallest gap so far.
 
-    Shades of q and q' are no further apart than q and q' themselves.
+    Exact shades of q and q' are no further apart than q and q' themselves; each is off by a sum's
+    rounding.
     """
-    slip = 4 * gamma(len(ids.direction) + 4) * float(ids.size.max())  # twice what a shade is off by
+    slip = 2 * gamma(len(ids.direction)) * float(ids.size.max())
     R = float(ids.reach.max())
     best = np.inf
     if gaps.pair is not None:  # and so much more, as a computed distance may be too small
-        best = float((gaps.lower + 2 * arb(R)).upper()) * (1 + gamma(len(ids.direction) + 8))
+        best = float((gaps.lower + 2 * arb(R)).upper()) * (1 + spare(len(ids.direction)))
+
+    def threshold(distance: float) -> float:
+        return (distance + slip) * SLACK
+
     order = np.argsort(ids.shade)
-    sweep = Sweep(
-        ids, order, ids.shade[order], 1, alike=False, threshold=lambda distance: distance + slip
-    )
+    sweep = Sweep(ids, order, ids.shade[order], 1, alike=False, threshold=threshold)
     gaps.different.extend(sweep.run(gaps, best, R))
 
 
@@ -129,8 +132,7 @@ class Sweep:
 
     def run(self, gaps: Gaps, best: float, R: float) -> list[list[int]]:
         """Offer the closest pair below `best`; returns pairs that are closer than a few radii."""
-        ids, grown = self.ids, gamma(len(self.ids.direction) + 8)
-        place = ids.place[self.order]
+        ids, place = self.ids, self.ids.place[self.order]
         pair, compared = None, 0
         near: list[list[int]] = []
         for lag in range(1, len(self.p)):
@@ -156,7 +158,8 @@ class Sweep:
                 i = int(free.argmin())
                 best, pair = float(free[i]), (int(pairs[i, 0]), int(pairs[i, 1]))
         if pair is not None:
-            gaps.offer((arb(best) * (1 - arb(grown)) - 2 * arb(R)).lower(), pair)
+            known = arb(best) * (1 - arb(spare(len(ids.direction))))
+            gaps.offer((known - 2 * arb(R)).lower(), pair)
         return near
 
     def _within(self, lag: int, place: Ints, reach: float) -> Ints:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ldexp
 
 import numpy as np
 import torch
@@ -65,16 +64,14 @@ class ExactPieces:
         """f of balls.
 
         f bends nowhere faster than the steepest piece that the ball touches, so it is off by that
-        slope times the radius, and by rounding: 2 u |value| and 3 u |slope (s - anchor)| for the
+        slope times the radius, and by rounding: u |value| and 3 u |slope (s - anchor)| for the
         numbers and u for the sum. Infinite where the ball touches more than four pieces, or where
-        bends in it may have been sorted wrongly.
+        bends in it may have been sorted wrongly. Rounding keeps the order of numbers, so a bend
+        inside the ball has a knot between the rounded ends of the ball, or on one of them.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # which end as an infinite radius
-            reach = s.rad + 4 * U * np.abs(s.mid)
-            first, last = (
-                _search(self.knots, np.nextafter(s.mid + side * reach, side * np.inf))
-                for side in (-1, 1)
-            )
+            first = _search(self.knots, s.mid - s.rad)
+            last = _search(self.knots, s.mid + s.rad, right=True)
             bent = np.flatnonzero(first != last)
             piece = first
             if len(bent):
@@ -86,9 +83,9 @@ class ExactPieces:
             steepest = np.abs(slope)
             if len(bent):
                 steepest[bent] = self._steepest(first[bent], last[bent])
-            rad = U * (2 * np.abs(value) + np.abs(mid)) + 4 * U * np.abs(rise)
+            rad = U * (np.abs(value) + np.abs(mid) + 3 * np.abs(rise))
             rad += SUBNORMAL * np.abs(s.mid - self.anchors[piece])
-            return Balls(mid, up(rad + ((1 + 4 * U) * steepest + SUBNORMAL) * s.rad))
+            return Balls(mid, up(rad + (steepest + SUBNORMAL) * s.rad))
 
     def _steepest(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Floats:
         if not self.sharp:
@@ -118,7 +115,7 @@ def _total(numbers: Integers) -> int:
 
 
 def _floats(numbers: Integers, unit: int) -> Floats:
-    """Multiples of 2^-unit as floats, each off by at most 1.01 u; infinite beyond their range."""
+    """Multiples of 2^-unit as floats, each rounded once; infinite beyond their range."""
     try:
         return np.ldexp(numbers.astype(np.float64), -unit)
     except OverflowError:
@@ -126,15 +123,13 @@ def _floats(numbers: Integers, unit: int) -> Floats:
 
 
 def _float(number: int, unit: int) -> float:
-    excess = number.bit_length() - 64
-    if excess > 0:  # what is cut off is below 2^-63 of the rest
-        number, unit = number >> excess, unit - excess
     try:
-        return ldexp(number, -unit)
+        return number / (1 << unit)
     except OverflowError:
         return float("inf") if number > 0 else float("-inf")
 
 
-def _search(knots: Floats, s: Floats) -> NDArray[np.int64]:
-    # torch's bisection is numpy's, but runs on all cores
-    return np.asarray(torch.searchsorted(torch.from_numpy(knots), torch.from_numpy(s)).numpy())
+def _search(knots: Floats, s: Floats, *, right: bool = False) -> NDArray[np.int64]:
+    """How many knots lie below s (right: or on it); torch's bisection runs on all cores."""
+    found = torch.searchsorted(torch.from_numpy(knots), torch.from_numpy(s), right=right)
+    return np.asarray(found.numpy())

@@ -41,6 +41,11 @@ def up(radius: Floats) -> Floats:
     return larger
 
 
+def total(radii: Floats) -> Floats:
+    """The sum over the first axis, which is not too small however many there are."""
+    return np.asarray(radii.sum(0) * (1 + gamma(len(radii))))
+
+
 @dataclass(frozen=True)
 class Balls:
     """The exact number lies within `rad` of `mid`; arrays of one shape, (d, tokens) mostly."""
@@ -79,12 +84,12 @@ class Balls:
 def linear(weight: Floats, z: Balls) -> Balls:
     """weight z for exact weights (m, d) or (d,) and balls (d, tokens).
 
-    Off by |weight| rad, for z is, and by gamma_(d+1) |weight| |mid|, for the sum is; both of these
-    are sums of d terms themselves.
+    Off by |weight| rad, for z is, and by gamma_d |weight| |mid|, for the sum is; both of these are
+    sums of d terms themselves, so they may be too small by gamma_d.
     """
-    size, terms = np.abs(weight), weight.shape[-1]
-    rad = size @ z.rad + gamma(terms + 1) * (size @ np.abs(z.mid))
-    return Balls(weight @ z.mid, up(rad * (1 + gamma(terms + 1))))
+    size, error = np.abs(weight), gamma(weight.shape[-1])
+    rad = size @ z.rad + error * (size @ np.abs(z.mid))
+    return Balls(weight @ z.mid, up(rad * (1 + error)))
 
 
 # exp: ln 2 in three parts, the first with 20 zeros at its end so that k times it is exact
@@ -95,24 +100,26 @@ COEFFICIENTS = [1.0]
 for _i in range(1, 14):
     COEFFICIENTS.append(COEFFICIENTS[-1] / _i)
 LOWEST = -700.0  # e^-700 is still a normal number; what lies below is taken as 0
-EXP_ERROR = 16 * U
+EXP_ERROR = 4 * U
 
 
 def exp(t: Floats) -> Floats:
-    """e^t for t <= 0 with relative error below 16 u, and 0 (off by at most e^-700) for t < -700.
+    """e^t for t <= 0 with relative error below 3 u, and 0 (off by at most e^-700) for t < -700.
 
-    t = k ln 2 + r with |r| <= 0.35, so e^t = 2^k e^r. With ln 2 = high + low + rest,
+    t = k ln 2 + r with |r| <= 0.347, so e^t = 2^k e^r. With ln 2 = high + low + rest,
     r = (t - k high) - k low: the product k high is exact, the two differences are off by u times
-    their size (0.35 u each), k low by 1011 u 2^-32 and the rest by 1011 2^-86, in all less than u.
-    e^r is summed up to r^13 by Horner's rule h_i = 1/i! + r h_(i+1), where |h_i| <= 1.42 / i!.
-    What is left out is below 1.1 * 0.35^14 / 14! < 0.1 u; each step is off by u (1/i! for the
-    coefficient, which has up to i roundings: 1.1 i u / i!; |r h_(i+1)| and |h_i| for the rounding),
-    weighted with |r|^i, so the sum by at most
+    their size (0.347 u each), k low by 1011 u 2^-32 and the rest by 1011 2^-86, in all 0.7 u.
+    e^r is summed up to r^13 by Horner's rule h_i = 1/i! + r h_(i+1). What is left out is below
+    1.1 * 0.347^14 / 14! < 0.05 u. A step is off by u |h_i| for the sum, u |r h_(i+1)| for the
+    product and at most i u / i! for the coefficient (nothing for i < 3), weighted with |r|^i:
 
-        sum_i 0.35^i (1.1 i + 2.84) u / i!  <  4.6 u,
+        u |h_0| + 2 u sum_(i>0) |r^i h_i| + u sum_(i>2) i |r|^i / i!
 
-    relative to e^r >= 0.70 by 6.6 u, with the error of r (u relative) and what is left out by less
-    than 8 u; 2^k is exact. The factor two on top is not needed and not missed.
+    The first is u e^r. r^i h_i is the series of e^r from r^i on: those sum up to r e^r for r > 0,
+    and for r < 0, where signs alternate, to at most e^|r| - 1 < 0.415. The last is below 0.024 u.
+    So all is off by at most (1 + 2 * 0.415 / 0.706 + 0.024 / 0.706) u < 2.22 u
+    relative to e^r >= 0.706, with the error of r and what is left out by less than 3 u; 2^k is
+    exact. `EXP_ERROR` is more, so it bounds the logarithm of such a factor too.
     """
     clipped = np.maximum(t, LOWEST)
     unknown = np.isnan(clipped)
