@@ -41,7 +41,8 @@ def exact_logits(head: nn.Linear, z: Row) -> Row:
 
 
 def winners(logits: Row) -> list[int]:
-    return [c for c, logit in enumerate(logits) if logit == max(logits)]
+    best = max(logits)
+    return [c for c, logit in enumerate(logits) if logit == best]
 
 
 def lead(logits: Row) -> Fraction:
@@ -169,25 +170,126 @@ def test_rows_that_float64_rounds() -> None:
             assert abs(row[i] - c * rows[0][i]) <= Fraction(float(dev[i]))
 
 
-def test_near_ties_with_rounded_rows() -> None:
+def far_rows(labels: int, c: int) -> nn.Linear:
+    """Row c is 4 u too long and row c + 1 as much too short: all that counts as rows 2c p."""
+    layer = numbers([1.0], labels)
+    with torch.no_grad():
+        layer.weight[c - 1] = 2.0 * c * (1 + 4 * U)
+        layer.weight[c] = 2.0 * (c + 1) * (1 - 4 * U)
+    return layer
+
+
+@pytest.mark.parametrize(("labels", "p"), [(12, 0.1), (300, 0.1), (300, 0.7)])
+def test_near_ties_of_rounded_rows(labels: int, p: float) -> None:
     """Rows off by their rounding decide ties of y the other way: never by the nearest number."""
-    layer = numbers([0.1], 12)
+    layer = numbers([p], labels)
     head, doubtful = head_of(layer), 0
-    for k in range(1, 12):
-        z = (k + 0.5) / 0.1
-        for _ in range(6):
-            z = nextafter(z, -inf)
-        for _ in range(12):
-            z = nextafter(z, inf)
-            right = winners(exact_logits(layer, [Fraction(z)]))
-            label, off = decode(head, [z], [0.0])
+    for k in range(1, labels, max(1, labels // 12)):
+        z = (k + 0.5) / p
+        for step in (-6, -2, -1, 0, 1, 2, 6):
+            at = z * (1 + 2 * U * step)
+            right = winners(exact_logits(layer, [Fraction(at)]))
+            label, off = decode(head, [at], [0.0])
             assert not off < 0.5 or right == [label]
-            with ctx.workprec(300):
-                label, exact, _ = head.exact([arb(z)])
-            assert not exact < 0.5 or right == [label]
-            y = Fraction(layer.weight[0, 0].item()) / 2 * Fraction(z)
+            y = Fraction(layer.weight[0, 0].item()) / 2 * Fraction(at)
             doubtful += right != [round(y) - 1]
+            if step % 2:
+                with ctx.workprec(300):
+                    label, exact, _ = head.exact([arb(at)])
+                assert not exact < 0.5 or right == [label]
     assert doubtful  # otherwise these rows prove nothing
+
+
+@pytest.mark.parametrize(("labels", "c"), [(300, 200), (1000, 600)])
+def test_a_tie_where_rows_are_as_far_off_as_they_may(labels: int, c: int) -> None:
+    """y is within 1/2 of label c + 1, whose logit is the smaller one: by 8 u a label."""
+    layer = far_rows(labels, c)
+    head = head_of(layer)
+    assert isinstance(head, NumberHead)
+    tie = Fraction(2 * c + 1) / (Fraction(layer.weight[c].item()) - layer.weight[c - 1].item())
+    z = float(tie * (1 - Fraction(2) ** -51))
+    assert Fraction(z) < tie
+    assert winners(exact_logits(layer, [Fraction(z)])) == [c - 1]
+    label, off = decode(head, [z], [0.0])
+    assert label == c
+    slip = abs(z - (c + 0.5))
+    assert 0.5 <= off < 0.5 + 0.7 * slip
+    assert decode(head, [z + 2 * slip], [0.0])[1] < 0.5
+
+
+@pytest.mark.parametrize("rad", [2.0**-10, 2.0**-30])
+def test_a_radius_that_just_reaches_the_tie(rad: float) -> None:
+    """In two coordinates, one of which counts twice."""
+    head = head_of(numbers([1.0, -2.0], 400))
+    for mid in ([300.5 - 3 * rad, 0.0], [300.5 + 3 * rad, 0.0], [0.0, -150.25 + 1.5 * rad]):
+        assert not decode(head, mid, [rad, rad])[1] < 0.5
+        label, off = decode(head, mid, [rad / 2, rad / 2])
+        assert label == (299 if mid[0] + mid[1] * -2 < 300.5 else 300)
+        assert off == pytest.approx(0.5 - 1.5 * rad, abs=5e-11)
+        assert off < 0.5
+
+
+def test_rows_beyond_the_normal_floats() -> None:
+    """Half of the smallest float is not a float: what y loses by that counts where z is huge."""
+    layer = numbers([2.5e-324, 2.5e-324, 2.5e-324, 1.0], 3)
+    with torch.no_grad():
+        layer.weight[:, :3] = torch.tensor([[5e-324], [1e-323], [1.5e-323]], dtype=torch.float64)
+    head = head_of(layer)
+    assert isinstance(head, NumberHead)
+    z = [1.5e308, 1.5e308, 1.5e308, 1.5 - 8 * U]
+    assert winners(exact_logits(layer, list(map(Fraction, z)))) == [1]
+    label, off = decode(head, z, [0.0] * 4)
+    assert not off < 0.5 or label == 1
+
+
+@pytest.mark.parametrize("labels", [3, 1000])
+@pytest.mark.parametrize("dim", [1, 3])
+def test_logits_are_looked_at_where_rounding_could_decide(labels: int, dim: int) -> None:
+    """The float64 run: with another bias, label 1 wins wherever logits are looked at."""
+    head = head_of(numbers([1.0] * dim, labels))
+    assert isinstance(head, NumberHead)
+    head.offset = head.offset.copy()
+    head.offset[0] = 1e300
+    y = labels - 0.5
+    terms = 2 * labels * y + labels**2
+    reach = (2 * dim + 5) * U * terms
+    for side, label in ((-1, labels - 2), (1, labels - 1)):
+        for share, expected in ((0.9, 0), (1.1, label)):
+            z = np.zeros((dim, 1))
+            z[0] = y + side * share * reach
+            values, found = head.run(z)
+            assert found.tolist() == [expected]
+            assert values.tolist() == [z[0].tolist()]
+
+
+def test_the_float_run_at_near_ties_of_a_thousand_labels() -> None:
+    """Its labels are those of the logits that it computes, which differ from the nearest number."""
+    layer = numbers([1.0], 1000)
+    z = np.array([c + 0.5 for c in range(900, 999)])
+    z = np.concatenate([z * (1 + 2 * U * step) for step in range(-400, 400, 7)])[None]
+    labels = head_of(layer).run(z)[1]
+    logits = layer.weight.detach().numpy() @ z + layer.bias.detach().numpy()[:, None]
+    assert (labels == logits.argmax(0)).all()
+    assert (labels != np.rint(z[0]) - 1).any()  # otherwise these prove nothing
+
+
+@pytest.mark.parametrize("rad", [0.0, 2.0**-10])
+@pytest.mark.parametrize("third", [False, True])
+def test_a_lead_at_its_bound(rad: float, third: bool) -> None:
+    """Logits 2 z and -z + 1/8 differ by 3 z - 1/8, which three radii make smaller; z = 1/4, 1."""
+    rows, bias = [[2.0], [-1.0], [-50.0]], [0.0, 0.125, 0.0]
+    head = head_of(linear(rows[: 2 + third], bias[: 2 + third]))
+    assert isinstance(head, LinearHead)
+    label, off = decode(head, [0.25], [rad])
+    lead = Fraction(5, 8) - 3 * Fraction(rad)
+    assert label == 0
+    assert Fraction(off) >= Fraction(1, 2) - lead / 2
+    assert off == pytest.approx(float(Fraction(1, 2) - lead / 2), rel=1e-11)
+    assert decode(head, [1.0], [rad])[1] == 2.0**-900  # no less than nothing
+    label, off = decode(head, [-1.0], [rad])
+    assert (label, off) == ((2, 2.0**-900) if third else (1, 2.0**-900))
+    assert decode(head, [1 / 24 + rad], [rad])[1] >= 0.5  # a tie
+    assert decode(head, [1 / 24 + 1e-9 + rad], [rad])[1] < 0.5
 
 
 @given(st.integers(0, 10**9), st.integers(1, 5), st.integers(2, 6))

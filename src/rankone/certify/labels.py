@@ -55,14 +55,15 @@ class NumberHead:
     def run(self, z: Floats) -> tuple[Floats, Ints]:
         """y and the label of the largest logit, as float64 computes them from these features.
 
-        A logit is computed from numbers whose sizes add up to at most 2L |p| . |z| + L^2, L the
-        number of labels; where that is too little to make up for the lead, the nearest label is
-        known to win, and logits need not be looked at.
+        A logit is the sum of d + 1 numbers whose sizes add up to at most T = 2L |p| . |z| + L^2,
+        with L labels, and `fits` lets rows be off by 4 u: it is off by gamma_(d+5) T, and y by
+        gamma_d T / 2. Where that does not make up for the lead, the nearest label is known to win,
+        and logits need not be looked at.
         """
         y = np.asarray(self.p @ z)
         labels = np.clip(np.rint(y), 1, self.count)
         terms = 2 * self.count * (np.abs(self.p) @ np.abs(z)) + self.count**2
-        doubt = ~(np.abs(y - labels) + 4 * gamma(len(z) + 4) * terms < 0.5)
+        doubt = ~(np.abs(y - labels) + gamma(2 * len(z) + 5) * terms < 0.5)
         labels = labels.astype(np.int64) - 1
         if doubt.any():
             labels[doubt] = (self.weight @ z[:, doubt] + self.offset).argmax(0)
