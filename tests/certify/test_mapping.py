@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -216,7 +217,7 @@ def test_huge_context_ids() -> None:
 def test_a_bound_of_the_same_token_against_distances_of_others() -> None:
     """The bound from tokens with one x, and another pair that is closer by less than rounding."""
     rng = np.random.default_rng(0)
-    for _ in range(500):
+    for _ in range(60):
         other = rng.uniform(1, 2, 3)
         computed = float(np.sqrt((other**2).sum()))
         gap = float(np.nextafter(computed, 0))
@@ -225,6 +226,251 @@ def test_a_bound_of_the_same_token_against_distances_of_others() -> None:
         moved = np.zeros((4, 4))
         moved[0, 1] = np.nextafter(gap, 9)
         check(*context_ids(x, moved, [0, 0, 1, 2]))
+
+
+# Radii that differ and are used up: every exact point lies at a corner of its box.
+
+R = 2.0**-20
+FAR = 1000.0
+
+
+def cornered(
+    x: Any,
+    moved: Any,
+    rad: Any,
+    sides: Any,
+    place: Any,
+    *,
+    direction: Any = None,
+    along: Any = None,
+    straight: bool = False,
+) -> tuple[ContextIds, Points]:
+    """Midpoints, radii and the corner that is exact, each (d, contexts).
+
+    `along` are midpoints and radii of the projection, which are otherwise those of `moved`.
+    """
+    x, moved, rad, sides = (np.asarray(a, dtype=float) for a in (x, moved, rad, sides))
+    direction = np.eye(len(x))[0] if direction is None else np.asarray(direction, dtype=float)
+    if along is None:
+        along = direction @ moved, np.abs(direction) @ rad
+    q, n = Balls(x + moved, rad), x.shape[1]
+    exact = [
+        [Fraction(m) + Fraction(s) * Fraction(r) for m, r, s in zip(*column, strict=True)]
+        for column in zip(q.mid.T.tolist(), rad.T.tolist(), sides.T.tolist(), strict=True)
+    ]
+    ids = ContextIds(
+        np.arange(n)[::-1] * 3,
+        np.asarray(place),
+        direction,
+        Balls(*map(np.array, along)),
+        *outline(q),
+        locate=lambda at: (Balls(moved, rad)[:, at], q[:, at]),
+        straight=straight,
+    )
+    return ids, exact
+
+
+def close(ids: ContextIds, exact: Points, share: float = 1e-9) -> Gaps:
+    """The bound holds, and is attained by the closest pair, which is named."""
+    gaps = check(ids, exact)
+    assert gaps.pair is not None
+    assert not gaps.unsure
+    i, j = (ids.tokens.tolist().index(token) for token in gaps.pair)
+    square = sum((a - b) ** 2 for a, b in zip(exact[i], exact[j], strict=True))
+    assert fraction(gaps.lower) ** 2 >= square * (1 - Fraction(share))
+    return gaps
+
+
+@pytest.mark.parametrize("scale", [1.0, -2.0])
+@pytest.mark.parametrize("turned", [False, True])
+def test_neighbours_at_their_bound(turned: bool, scale: float) -> None:
+    """Two neighbours of nine radii, pointing at each other, between others that are further off."""
+    moved = np.array([[-1.0, 0.0, 9 * R, 1.0, 0.5, 12.0]])
+    rad = np.array([[R / 8, R, R, R / 2, R, R]])
+    sides, place = np.array([[1, 1, -1, -1, 1, 1]]), np.array([0, 0, 0, 0, 1, 2])
+    turn = slice(None, None, -1 if turned else 1)
+    parts = (a[..., turn] for a in (moved, rad, sides))
+    x = 100.0 * place[None, turn]
+    ids, exact = cornered(x, *parts, place[turn], direction=[scale], straight=True)
+    gaps = close(ids, exact)
+    assert fraction(gaps.lower) == pytest.approx(7 * R, rel=1e-9)
+
+
+@pytest.mark.parametrize(("radii", "joined"), [(7.99, True), (8.0, True), (8.01, False)])
+def test_neighbours_of_eight_radii_are_measured_again(radii: float, joined: bool) -> None:
+    moved = [[-1.0, 0.0, radii * R, 1.0, 1.0 + radii * R, 1 + 2 * radii * R]]
+    rad = np.full((1, 6), R)
+    x = np.zeros((1, 6))
+    ids, exact = cornered(x, moved, rad, np.zeros((1, 6)), [0] * 6, straight=True)
+    gaps = check(ids, exact)
+    expected = [[12, 9], [6, 3, 0]] if joined else []
+    assert gaps.same == expected
+    assert gaps.different == []
+
+
+def test_neighbours_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest gap lies across the border of two pieces, or in the last one; so do clusters."""
+    monkeypatch.setattr(mapping, "SPAN", 3)
+    for at in range(7):
+        for joined in (False, True):
+            moved = np.arange(8.0)[None].copy()
+            moved[0, at + 1] = at + (R if joined else 0.5)
+            rad = np.full((1, 8), R)
+            ids, exact = cornered(0 * moved, moved, rad, 0 * moved, [0] * 8, straight=True)
+            gaps = check(ids, exact)
+            pair = [21 - 3 * at, 18 - 3 * at]
+            assert gaps.same == ([pair] if joined else [])
+            if not joined:
+                assert list(gaps.pair or ()) == pair
+
+
+def test_no_bound_of_neighbours_from_other_places() -> None:
+    """On the line, tokens of other x are as close as anything, and do not count."""
+    place, x = np.array([0, 1, 0, 1]), 50.0 * np.array([[0, 1, 0, 1]])
+    moved = np.array([[0.0, 0.01, 1.0, 1.5]])
+    ids, exact = cornered(x, moved, 0 * moved, 0 * moved, place, straight=True)
+    assert fraction(close(ids, exact).lower) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_pairs_of_one_place_at_their_bound() -> None:
+    """Midpoints (3, 4) 3 R apart, radii along (3, 4), used up; others nearby in `along`."""
+    moved = np.array([[0.0, 9 * R, 4 * R, -8 * R], [0.0, 12 * R, FAR, -FAR]])
+    rad = np.array([[0.6 * R, 0.6 * R, R / 8, 0.0], [0.8 * R, 0.8 * R, R / 16, R]])
+    sides = np.array([[1, -1, 1, 1], [1, -1, 1, 1]])
+    ids, exact = cornered(np.ones((2, 4)), moved, rad, sides, [4] * 4)
+    assert fraction(close(ids, exact).lower) == pytest.approx(13 * R, rel=1e-6)
+
+
+@pytest.mark.parametrize("length", [1.0, 3.0, 0.25])
+def test_what_is_known_of_along_bounds_the_search(length: float) -> None:
+    """The closest pair is two ranks apart, and its projections look a whole radius more so, each.
+
+    They are 10 apart; a pair of neighbours, 10.5 apart, is found first.
+    """
+    moved = np.array([[0.0, 5.0, 10.0, 90.0, 90.0], [0.0, 300.0, 0.0, 0.0, 10.5]])
+    mids = length * np.array([-1.0, 5.0, 11.0, 90.0, 90.0])
+    zeros = np.zeros((2, 5))
+    ids, exact = cornered(
+        zeros,
+        moved,
+        zeros,
+        zeros,
+        [0] * 5,
+        direction=[length, 0.0],
+        along=(mids, length * np.array([1.0, 0.0, 1.0, 0.0, 0.0])),
+    )
+    assert fraction(close(ids, exact).lower) == pytest.approx(10, rel=1e-9)
+
+
+def test_pairs_of_different_places_at_their_bound() -> None:
+    """Radii along (3, 4) once more, now of whole context ids; what attention adds is alike."""
+    x = np.array([[0.0, 9 * R, 4 * R, -8 * R], [0.0, 12 * R, FAR, -FAR]])
+    rad = np.array([[0.6 * R, 0.6 * R, R / 8, 0.0], [0.8 * R, 0.8 * R, R / 16, R]])
+    sides = np.array([[1, -1, 1, 1], [1, -1, 1, 1]])
+    ids, exact = cornered(x, np.ones((2, 4)), rad, sides, [0, 1, 2, 3])
+    assert fraction(close(ids, exact).lower) == pytest.approx(13 * R, rel=1e-6)
+
+
+@pytest.mark.parametrize("extra", [0.5, 1.0, 1.5, 1.9])
+def test_others_that_are_closer_by_their_radii(extra: float) -> None:
+    """Tokens of one x are 1 apart, exactly; two others 1 + 1.5 R, but for a radius each."""
+    moved = np.array([[0.0, 1.0, 0.0, 0.0]])
+    x = np.array([[0.0, 0.0, 50.0, 51 + extra * R]])
+    rad, sides = np.array([[0.0, 0.0, R, R]]), np.array([[0, 0, 1, -1]])
+    along = np.array([0.0, 1.0, 0.0, 0.0]), np.zeros(4)
+    ids, exact = cornered(x, moved, rad, sides, [0, 0, 1, 2], along=along, straight=True)
+    gaps = close(ids, exact)
+    assert fraction(gaps.lower) == pytest.approx(float(1 + (extra - 2) * R), rel=1e-12)
+    assert set(gaps.pair or ()) == {3, 0}
+
+
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize(("radii", "near"), [(7.99, True), (8.0, True), (8.01, False)])
+def test_pairs_of_eight_radii_are_measured_again(radii: float, near: bool, same: bool) -> None:
+    """And what is left out is not offered: the bound is that of the next pair."""
+    spots = np.array([[0.0, radii * R, 3.0, 3.25], [0.0, 0.0, 0.0, 0.0]])
+    rad = np.array([[R, R, R / 4, R / 4], [0.0] * 4])
+    place = [0] * 4 if same else [0, 1, 2, 3]
+    x, moved = (0 * spots, spots) if same else (spots, 0 * spots)
+    ids, exact = cornered(x, moved, rad, 0 * spots, place)
+    gaps = check(ids, exact)
+    clusters = gaps.same if same else gaps.different
+    assert [sorted(c) for c in clusters] == ([[6, 9]] if near else [])
+    assert set(gaps.pair or ()) == ({0, 3} if near else {6, 9})
+
+
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize(("radii", "near"), [(7.99, True), (8.01, False)])
+def test_many_points_at_their_bound(
+    monkeypatch: pytest.MonkeyPatch, same: bool, radii: float, near: bool
+) -> None:
+    """By `closest_pair`: midpoints along (3, 4), radii too, used up by the closest two."""
+    monkeypatch.setattr(mapping, "PATIENCE", 0)
+    spots = np.array([[0.0, 0.6 * radii * R, 3.0, FAR], [0.0, 0.8 * radii * R, 4.0, FAR]])
+    rad = np.array([[0.6 * R, 0.6 * R, 0.0, R / 2], [0.8 * R, 0.8 * R, R / 4, 0.0]])
+    sides = np.array([[1, -1, 1, 1], [1, -1, 1, 1]])
+    if same:
+        x, moved, place = np.ones((2, 4)), spots, [3] * 4
+    else:
+        x, moved, place = spots - 7, np.full((2, 4), 7.0), [0, 1, 2, 3]
+        x[:, :2] = spots[:, :2]
+        moved[:, :2] = 0.0
+    ids, exact = cornered(x, moved, rad, sides, place)
+    if near:
+        gaps = check(ids, exact)
+        clusters = gaps.same if same else gaps.different
+        assert [sorted(c) for c in clusters] == [[0, 3, 6, 9]]
+        assert gaps.pair is None
+    else:
+        assert fraction(close(ids, exact, 1e-6).lower) == pytest.approx(6.01 * R, rel=1e-6)
+
+
+def test_many_points_of_several_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one place are compared, and left to the referee place by place."""
+    monkeypatch.setattr(mapping, "PATIENCE", 0)
+    spots = np.array([[0.0, 0.25, 1.0, 3.0, 1.5, 7.0], [0.0] * 6])
+    place = [0, 1, 0, 1, 2, 3]
+    x = np.array([[0.0, 50.0, 0.0, 50.0, 90.0, 95.0], [0.0] * 6])
+    ids, exact = cornered(x, spots, 0 * spots, 0 * spots, place)
+    assert fraction(close(ids, exact).lower) == pytest.approx(1.0, rel=1e-9)
+    wide = np.full((2, 6), 0.25)
+    ids, exact = cornered(x, spots, wide, 0 * spots, place)
+    assert [sorted(c) for c in check(ids, exact).same] == [[9, 15], [6, 12]]
+
+
+def test_shades_that_rounding_moves_apart() -> None:
+    """Points of a few units in the last place, far from 0: the order of shades is that of noise."""
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        dim = int(rng.integers(2, 6))
+        spots = rng.uniform(1, 1.9, (dim, 1)) + 2 * U * rng.integers(0, 3, (dim, 5))
+        if len({tuple(column) for column in spots.T.tolist()}) == 5:
+            check(*cornered(spots, 0 * spots, 0 * spots, 0 * spots, np.arange(5)))
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_patience_ends(monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
+    """Sixteen pairs per context are compared one by one; one more, and they are not."""
+    calls: list[int] = []
+    found = mapping.closest_pair
+
+    def counted(*args: Any, **options: Any) -> Any:
+        calls.append(1)
+        return found(*args, **options)
+
+    monkeypatch.setattr(mapping, "closest_pair", counted)
+    for n, expected in ((33, 0), (34, 1)):
+        calls.clear()
+        angle = np.arange(n) * 2 * np.pi / n  # on a circle: none is closer than two neighbours
+        spots = np.array([0 * angle, np.cos(angle) * 9, np.sin(angle) * 9])
+        place = [0] * n if same else np.arange(n)
+        direction = [1.0, 0.0, 0.0] if same else None
+        x, moved = (0 * spots, spots) if same else (spots, 0 * spots)
+        ids, exact = cornered(x, moved, 0 * spots, 0 * spots, place, direction=direction)
+        if not same:  # seen from where all look alike
+            ids = replace(ids, shade=np.zeros(n))
+        close(ids, exact)
+        assert len(calls) == expected
 
 
 @given(st.integers(0, 10**9), st.integers(1, 6), st.integers(0, 8))
