@@ -124,7 +124,7 @@ def exp(t: Floats) -> Floats:
     clipped = np.maximum(t, LOWEST)
     unknown = np.isnan(clipped)
     if unknown.any():
-        clipped = np.where(unknown, 0.0, clipped)
+        clipped = np.where(unknown, LOWEST, clipped)
     k = np.rint(clipped * LOG2_E)
     r = (clipped - k * LN2_HIGH) - k * LN2_LOW
     h = np.full_like(r, COEFFICIENTS[-1])
