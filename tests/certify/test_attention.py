@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rankone.certify import attention
 from rankone.certify.attention import attend, by_blocks, by_segments, hardest
-from rankone.certify.rounding import Balls, Floats, Ints, U
+from rankone.certify.rounding import Balls, Floats, Ints, U, exp
 from rankone.nn import Rank1Attention, SelfAttention
 
 PLACES = [Fraction(k, 2) for k in (-2, -1, 0, 1, 2)]  # from one end of a ball to the other
@@ -326,7 +326,41 @@ def test_one_query_for_all_takes_linear_time(monkeypatch: pytest.MonkeyPatch) ->
     z = Balls(np.array([[-1.0, 1.0, 0.0], [0.5] * 3]), np.array([[0.0] * 3, [0.0, 1e-3, 0.0]]))
     monkeypatch.setattr(attention, "by_blocks", None)
     found = attend(layer.double(), z, np.array([0, 2, 3]), False)
-    assert found.rad[0] == pytest.approx([4e-3, 4e-3, 1e-3], rel=1e-9)
+    assert found.rad[0] == pytest.approx([4e-3, 4e-3, 1e-3], rel=1e-9, abs=0)
+
+
+def test_one_token_that_sees_itself() -> None:
+    layer = Rank1Attention.assemble(*map(torch.tensor, ([1.0, 0.0], [0.0, 1.0], [2.0, 0.0])))
+    z = Balls(np.array([[3.0], [0.5]]), np.zeros((2, 1)))
+    found = attend(layer.double(), z, np.array([0, 1]), False)
+    assert found.mid.tolist() == [[6.0], [0.0]]
+
+
+@pytest.mark.parametrize(("spread", "linear"), [(60.0, True), (-60.0, True), (60.5, False)])
+def test_scores_up_to_sixty_apart_take_linear_time(
+    monkeypatch: pytest.MonkeyPatch, spread: float, linear: bool
+) -> None:
+    called = []
+    monkeypatch.setattr(attention, "by_blocks", lambda *_: called.append(1))
+    key = Balls(np.array([[-0.5, 0.5]]), np.zeros((1, 2)))
+    by_segments(spread, 0.0, key, np.array([0, 2]), False)
+    assert bool(called) is not linear
+
+
+@pytest.mark.parametrize(("cells", "tables"), [(1 << 20, 2), (64, 5), (10, 22)])
+def test_tables_of_scores(monkeypatch: pytest.MonkeyPatch, cells: int, tables: int) -> None:
+    """Sentences of one length at once, as far as there is room; of long ones a row at a time."""
+    calls = []
+    monkeypatch.setattr(attention, "CELLS", cells)
+    monkeypatch.setattr(attention, "exp", lambda t: calls.append(t.size) or exp(t))
+    rng = np.random.default_rng(0)
+    offsets = np.array([0, 4, 8, 12, 28])
+    tables_ = [table(rng, rng.standard_normal((2, 28)), U) for _ in range(3)]
+    problem = Problem(*tables_, offsets, True)
+    found = by_blocks(*(t.balls for t in tables_), offsets, True)
+    assert max(errors(found, problem)) <= 1
+    assert len(calls) == tables
+    assert sum(calls) == 3 * 16 + 256
 
 
 # Where bounds are attained: one source of error at a time, which uses its term up.
@@ -465,7 +499,7 @@ def derived_segments(problem: Problem, _: int, a: int, b: int, mid: list[float])
     return [spread * D + R + u * abs(Fraction(mid[0]))]
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e3, 1e-4])
+@pytest.mark.parametrize("scale", [1.0, -1.0, 1e3, -1e3, 1e-4, -1e-4])
 @pytest.mark.parametrize("slack", [4 * U, 1e-5, 0.5])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", ["segments", "blocks"])
@@ -475,7 +509,7 @@ def test_radii_are_as_derived(name: str, causal: bool, slack: float, scale: floa
     size = 1 if name == "segments" else 3
     key, query, value = (rng.standard_normal((rows, 11)) for rows in (size, size, 2))
     if name == "segments":
-        query[:] = min(scale, 20.0) * rng.choice([-1, 1])
+        query[:] = np.clip(scale, -20.0, 20.0)
         value = key
     else:
         query *= scale
@@ -493,7 +527,7 @@ def test_radii_are_as_derived(name: str, causal: bool, slack: float, scale: floa
     for a, b in pairwise(offsets.tolist()):
         for k in range(a, b):
             exact = derived(problem, k, a, b, found.mid[:, k].tolist())
-            assert found.rad[:, k] == pytest.approx(list(map(float, exact)), rel=1e-9)
+            assert found.rad[:, k] == pytest.approx(list(map(float, exact)), rel=1e-9, abs=0)
 
 
 # Hardmax at near ties: twice the slip is needed, and twice is enough.

@@ -293,7 +293,7 @@ def test_neighbours_at_their_bound(turned: bool, scale: float) -> None:
     x = 100.0 * place[None, turn]
     ids, exact = cornered(x, *parts, place[turn], direction=[scale], straight=True)
     gaps = close(ids, exact)
-    assert fraction(gaps.lower) == pytest.approx(7 * R, rel=1e-9)
+    assert fraction(gaps.lower) == pytest.approx(7 * R, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize(("radii", "joined"), [(7.99, True), (8.0, True), (8.01, False)])
@@ -329,7 +329,7 @@ def test_no_bound_of_neighbours_from_other_places() -> None:
     place, x = np.array([0, 1, 0, 1]), 50.0 * np.array([[0, 1, 0, 1]])
     moved = np.array([[0.0, 0.01, 1.0, 1.5]])
     ids, exact = cornered(x, moved, 0 * moved, 0 * moved, place, straight=True)
-    assert fraction(close(ids, exact).lower) == pytest.approx(1.0, rel=1e-9)
+    assert fraction(close(ids, exact).lower) == pytest.approx(1.0, rel=1e-9, abs=0)
 
 
 def test_pairs_of_one_place_at_their_bound() -> None:
@@ -338,7 +338,7 @@ def test_pairs_of_one_place_at_their_bound() -> None:
     rad = np.array([[0.6 * R, 0.6 * R, R / 8, 0.0], [0.8 * R, 0.8 * R, R / 16, R]])
     sides = np.array([[1, -1, 1, 1], [1, -1, 1, 1]])
     ids, exact = cornered(np.ones((2, 4)), moved, rad, sides, [4] * 4)
-    assert fraction(close(ids, exact).lower) == pytest.approx(13 * R, rel=1e-6)
+    assert fraction(close(ids, exact).lower) == pytest.approx(13 * R, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize("length", [1.0, 3.0, 0.25])
@@ -359,7 +359,7 @@ def test_what_is_known_of_along_bounds_the_search(length: float) -> None:
         direction=[length, 0.0],
         along=(mids, length * np.array([1.0, 0.0, 1.0, 0.0, 0.0])),
     )
-    assert fraction(close(ids, exact).lower) == pytest.approx(10, rel=1e-9)
+    assert fraction(close(ids, exact).lower) == pytest.approx(10, rel=1e-9, abs=0)
 
 
 def test_pairs_of_different_places_at_their_bound() -> None:
@@ -368,7 +368,7 @@ def test_pairs_of_different_places_at_their_bound() -> None:
     rad = np.array([[0.6 * R, 0.6 * R, R / 8, 0.0], [0.8 * R, 0.8 * R, R / 16, R]])
     sides = np.array([[1, -1, 1, 1], [1, -1, 1, 1]])
     ids, exact = cornered(x, np.ones((2, 4)), rad, sides, [0, 1, 2, 3])
-    assert fraction(close(ids, exact).lower) == pytest.approx(13 * R, rel=1e-6)
+    assert fraction(close(ids, exact).lower) == pytest.approx(13 * R, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize("extra", [0.5, 1.0, 1.5, 1.9])
@@ -422,7 +422,7 @@ def test_many_points_at_their_bound(
         assert [sorted(c) for c in clusters] == [[0, 3, 6, 9]]
         assert gaps.pair is None
     else:
-        assert fraction(close(ids, exact, 1e-6).lower) == pytest.approx(6.01 * R, rel=1e-6)
+        assert fraction(close(ids, exact, 1e-6).lower) == pytest.approx(6.01 * R, rel=1e-6, abs=0)
 
 
 def test_many_points_of_several_places(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -432,7 +432,7 @@ def test_many_points_of_several_places(monkeypatch: pytest.MonkeyPatch) -> None:
     place = [0, 1, 0, 1, 2, 3]
     x = np.array([[0.0, 50.0, 0.0, 50.0, 90.0, 95.0], [0.0] * 6])
     ids, exact = cornered(x, spots, 0 * spots, 0 * spots, place)
-    assert fraction(close(ids, exact).lower) == pytest.approx(1.0, rel=1e-9)
+    assert fraction(close(ids, exact).lower) == pytest.approx(1.0, rel=1e-9, abs=0)
     wide = np.full((2, 6), 0.25)
     ids, exact = cornered(x, spots, wide, 0 * spots, place)
     assert [sorted(c) for c in check(ids, exact).same] == [[9, 15], [6, 12]]

@@ -312,7 +312,7 @@ def test_the_radius_of_a_dot_product(terms: int) -> None:
         found = linear(weight, Balls(-ones, ones * rad))
         exact = 2 * terms * (Fraction(rad) + g) * (1 + g)
         assert found.mid.item() == 2 * terms
-        assert found.rad.item() == pytest.approx(float(exact), rel=4 * 2.0**-40)
+        assert found.rad.item() == pytest.approx(float(exact), rel=4 * 2.0**-40, abs=0)
         assert Fraction(found.rad.item()) >= exact
 
 
