@@ -128,7 +128,7 @@ def test_a_ball_over_few_bends_moves_with_the_steepest_piece() -> None:
     assert units.pieces().sharp
     for s, rad, steepest in ((0.0, 0.5, 0), (1.0, 0.5, 1), (2.0, 1e-9, 9), (2.5, 2.5, 11)):
         found = check(units, s, rad, Fraction(1))
-        assert found.rad[0] == pytest.approx(steepest * rad, rel=1e-9, abs=1e-14)
+        assert found.rad[0] == pytest.approx(steepest * rad, rel=1e-9, abs=2e-14)
 
 
 def test_more_bends_than_one_ball_may_touch() -> None:
@@ -204,10 +204,71 @@ def test_whole_numbers_as_floats(number: int, unit: int) -> None:
     [
         (Units([1.0], [-0.25], [1e30]), 1e-18, 0.25),
         (Units([1.0], [-1e10], [1e30]), 1 + 2.0**-21, 1e10 - 1),
+        # 1/10 is a little less than the float 0.1, on either side
+        (Units([10.0], [-1.0], [1e30]), 0.0, 0.1),
+        (Units([-10.0], [-1.0], [1e30]), 0.0, 0.1),
     ],
 )
 def test_the_very_edge_of_a_ball(units: Units, mid: float, rad: float) -> None:
     check(units, mid, rad, Fraction(1))
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_bend_on_the_edge_of_a_ball_is_touched(side: int) -> None:
+    """Sharp bends at 1 and 2; a ball that ends there counts both pieces, a shorter one does not."""
+    units = Units([float(side)] * 2, [-1.0, -2.0], [4.0, 16.0])
+    for mid, rad, steepest in ((1.5, 0.5, 20), (1.5, 0.25, 4), (0.5, 0.5, 4), (0.5, 0.25, 0)):
+        found = check(units, side * mid, rad, Fraction(1))
+        assert found.rad[0] == pytest.approx(steepest * rad, rel=1e-9, abs=1e-13)
+
+
+def derived(units: Units, mid: float, rad: float, at: int) -> Fraction:
+    """The radius on the piece right of bend number `at` (-1: left of all), without any bends."""
+    bends = sorted(units.bends())
+    anchor = Fraction(float(bends[max(at, 0)]))
+    step = Fraction(1, 2**40)
+    inside = bends[at] + step if at >= 0 else bends[0] - step
+    slope = (units(inside + step / 2) - units(inside)) / (step / 2)
+    value, rise = units(inside) - slope * (inside - anchor), slope * (Fraction(mid) - anchor)
+    rounding = Fraction(U) * (abs(value) + abs(value + rise) + 3 * abs(rise))
+    return (
+        rounding + Fraction(2) ** -1073 * abs(Fraction(mid) - anchor) + abs(slope) * Fraction(rad)
+    )
+
+
+@pytest.mark.parametrize("rad", [0.0, 3 * U, 1e-3])
+def test_radii_are_as_derived(rad: float) -> None:
+    """u for the value, u for the sum, 3 u for the rise; and the slope times the radius."""
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        bends = np.cumsum(rng.uniform(0.5, 1.0, 4)) - 1.5
+        gain = rng.uniform(0.5, 2.0, 4) * rng.choice([-1, 1], 4)
+        units = Units(gain.tolist(), (-gain * bends).tolist(), rng.standard_normal(4).tolist())
+        for at in range(-1, 4):
+            s = float(bends[at] + 0.2 if at >= 0 else bends[0] - 3.0)
+            found = check(units, s, rad)
+            exact = float(derived(units, s, rad, at)) + 2.0**-900
+            assert found.rad[0] == pytest.approx(exact, rel=1e-9, abs=0)
+
+
+def test_a_value_at_its_bound() -> None:
+    """f = 1 + 2^-53 (1 - 2^-20) where it is flat: the value is rounded to 1, and that is all."""
+    flat = Units([0.0, 0.0], [1.0, 1.0], [1.0, U * (1 - 2.0**-20)])
+    found = check(flat, 3.0, 0.0, Fraction(1))
+    exact = flat(Fraction(3))
+    used = abs(exact - Fraction(found.mid.item())) / Fraction(found.rad.item())
+    assert 0.49 < used <= 0.5  # the other half is for the sum, which adds nothing here
+
+
+def test_slopes_that_vanish_count_with_the_radius() -> None:
+    """The slope 2^-1075 is 0 as a float: off by 2^-1075 times what lies between s and the bend."""
+    tiny = 2.0**-538
+    units = Units([tiny], [0.0], [tiny / 2])
+    found = check(units, 1.5e308, 0.0, Fraction(1))
+    assert found.mid[0] in (0.0, units(Fraction(1.5e308)))
+    assert found.rad[0] == pytest.approx(2.0**-1073 * 1.5e308, rel=0.9)
+    wide = check(units, 2.0**-1000, 1.5e308, Fraction(1))
+    assert wide.rad[0] >= 2.0**-1075 * 1.5e308
 
 
 def test_values_of_huge_whole_numbers() -> None:
