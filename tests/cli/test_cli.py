@@ -202,7 +202,7 @@ BAD = [
     (b"", "no sentence"),
     (b"a X\nb\xff Y\n", "line 2: byte 0xff"),
     (b"a X\n\0 Y\n", "line 2: a NUL byte"),
-    (b'{"tokens": ["a"], "labels": ["X", "Y"]}\n', "line 1: 1 tokens but 2 labels"),
+    (b'{"tokens": ["a"], "labels": ["X", "Y"]}\n', "line 1: 1 token but 2 labels"),
 ]
 
 

@@ -53,7 +53,7 @@ def test_memorize_for_hugging_face(run: Run, tmp_path: Path) -> None:
     card = (out / "README.md").read_text()
     assert "| outcome | **certified** |" in card
     assert str(tmp_path) not in card
-    assert rankone.load(out).predict([["a", "b"], ["b", "a"]]) == [("x", "y"), ("x", "x")]
+    assert rankone.load(out).predict([["a", "b"], ["b", "a"]]) == [["x", "y"], ["x", "x"]]
     again = run("certify", out, file, "--check", out / "certificate.json")
     assert (again.code, again.out) == (0, "The certificate stands: certified.\n")
     assert run("predict", out, file, "--quiet").code == 0

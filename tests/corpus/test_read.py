@@ -7,6 +7,7 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import corpora
 import rankone
 from rankone import Corpus
+from rankone.corpus.read import read_other
 from rankone.errors import CorpusError
 
 CONLL = "a DT X\nrose NN Y\n\nis VB Z\n"
@@ -31,7 +33,7 @@ def put(tmp_path: Path, text: str | bytes, name: str = "corpus.conll") -> Path:
 
 
 def rows(corpus: Corpus) -> list[tuple[tuple[str, ...], tuple[str, ...], int]]:
-    return [(s.tokens, s.labels, s.line) for s in corpus.sentences]
+    return [(tuple(s.tokens), tuple(s.labels), s.line) for s in corpus.sentences]
 
 
 @pytest.mark.parametrize(
@@ -87,14 +89,14 @@ def test_conllu_passes_over_ranges_and_empty_nodes(tmp_path: Path, name: str) ->
     ]
     assert rankone.read_corpus(path).lines.tolist() == [4, 5, 7, 9]
     for column in ("xpos", 5, "5"):
-        assert rankone.read_corpus(path, label_column=column).sentences[1].labels == ("UH",)
+        assert rankone.read_corpus(path, label_column=column).sentences[1].labels == ["UH"]
 
 
 def test_columns_by_number_from_either_end(tmp_path: Path) -> None:
     path = put(tmp_path, CONLL)
-    assert rankone.read_corpus(path, label_column=2).sentences[0].labels == ("DT", "NN")
-    assert rankone.read_corpus(path, label_column=-2).sentences[0].labels == ("DT", "NN")
-    assert rankone.read_corpus(path, token_column=2).sentences[0].tokens == ("DT", "NN")
+    assert rankone.read_corpus(path, label_column=2).sentences[0].labels == ["DT", "NN"]
+    assert rankone.read_corpus(path, label_column=-2).sentences[0].labels == ["DT", "NN"]
+    assert rankone.read_corpus(path, token_column=2).sentences[0].tokens == ["DT", "NN"]
 
 
 def test_tsv_with_a_header_and_blanks_in_tokens(tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ def test_a_lone_carriage_return_ends_a_line_where_nothing_else_does(tmp_path: Pa
 def test_tokens_that_look_like_nothing_are_no_blank_lines(tmp_path: Path) -> None:
     words = put(tmp_path, "\u00a0\n\u3000\n\n\u2028\n", "words.txt")
     corpus = rankone.read_corpus(words, labelled=False)
-    assert [s.tokens for s in corpus.sentences] == [("\u00a0", "\u3000"), ("\u2028",)]
+    assert [s.tokens for s in corpus.sentences] == [["\u00a0", "\u3000"], ["\u2028"]]
 
 
 def test_a_brace_as_first_token_is_no_json(tmp_path: Path) -> None:
@@ -160,6 +162,7 @@ def test_how_a_corpus_was_read_is_known(tmp_path: Path) -> None:
     assert corpus.reading == {
         "token_column": None,
         "label_column": 2,
+        "columns": 3,
         "scheme": "keep",
         "lower": True,
     }
@@ -179,9 +182,9 @@ def test_iob1_becomes_iob2_and_the_scheme_is_known(tmp_path: Path) -> None:
     path = put(tmp_path, text)
     stored, converted = rankone.read_corpus(path), rankone.read_corpus(path, scheme="iob2")
     assert (stored.scheme, converted.scheme) == ("IOB1", "IOB2")
-    assert stored.sentences[0].labels == tuple(tags)
-    assert converted.sentences[0].labels == ("B-PER", "I-PER", "B-PER", "B-ORG", "O", "B-ORG")
-    assert converted.sentences[1].labels == ("B-ORG",)
+    assert stored.sentences[0].labels == tags
+    assert converted.sentences[0].labels == ["B-PER", "I-PER", "B-PER", "B-ORG", "O", "B-ORG"]
+    assert converted.sentences[1].labels == ["B-ORG"]
 
 
 def test_iob2_is_left_alone_and_other_labels_are_no_scheme(tmp_path: Path) -> None:
@@ -234,7 +237,7 @@ REFUSED = [
     ("c.tsv", "a\tX\nb\t\n", {}, r"line 2: an empty label"),
     ("c.conllu", "1\ta\tX\n", {}, r"line 1: 3 columns where CoNLL-U has 10"),
     ("c.conllu", CONLLU, {"label_column": "pos"}, "no column named 'pos'"),
-    ("c.jsonl", '{"tokens": ["a"], "labels": []}', {}, r"line 1: 1 tokens but 0 labels"),
+    ("c.jsonl", '{"tokens": ["a"], "labels": []}', {}, r"line 1: 1 token but 0 labels"),
     ("c.jsonl", '\n{"tokens": ["a"]', {}, r"line 2: not valid JSON"),
     ("c.jsonl", "[1]", {}, r"line 1: a JSON list where an object"),
     ("c.jsonl", '{"labels": ["X"]}', {}, r"line 1: no key 'tokens'"),
@@ -265,10 +268,25 @@ def test_directories_and_missing_files_are_refused(tmp_path: Path) -> None:
         rankone.read_corpus(tmp_path / "nothing")
 
 
-def test_the_built_in_corpus_takes_no_options_for_files() -> None:
-    for how in ({"format": "conllu"}, {"label_column": 2}, {"lower": True}):
-        with pytest.raises(CorpusError, match="built-in corpus is read as it is"):
-            rankone.read_corpus("builtin", **how)
+@pytest.mark.parametrize("how", [{"format": "conllu"}, {"label_column": 2}, {"token_column": 1}])
+def test_a_built_in_corpus_takes_no_options_for_files(how: dict[str, Any]) -> None:
+    with pytest.raises(CorpusError, match=r"^builtin: a built-in corpus has no layout"):
+        rankone.read_corpus("builtin", **how)
+    assert read_other("builtin", **how).n_sentences == 2000
+
+
+def test_a_built_in_corpus_takes_the_other_options() -> None:
+    assert rankone.read_corpus(Path("toy")).label_names == ("odd", "even")
+    corpus = rankone.read_corpus("builtin", lower=True, scheme="iob2")
+    assert all(word == word.lower() for word in corpus.vocabulary)
+    assert [s.tokens for s in corpus.sentences] == [
+        [word.lower() for word in s.tokens] for s in rankone.builtin_corpus().sentences
+    ]
+    assert corpus.reading == {"scheme": "auto", "lower": True}
+    with pytest.raises(CorpusError, match=r"^toy: its labels are no IOB tags"):
+        rankone.read_corpus("toy", scheme="iob2")
+    with pytest.raises(CorpusError, match="unknown scheme"):
+        rankone.read_corpus("toy", scheme="iobes")  # type: ignore[arg-type]
 
 
 def test_sentences_from_python() -> None:
@@ -276,7 +294,7 @@ def test_sentences_from_python() -> None:
     mapping = {"tokens": pair[0], "labels": pair[1]}
     sentence = rankone.Sentence(("a", "rose"), ("X", "Y"), 7)
     corpus = Corpus.from_sentences([pair, mapping, sentence])
-    assert [s.tokens for s in corpus.sentences] == [("a", "rose")] * 3
+    assert [s.tokens for s in corpus.sentences] == [["a", "rose"]] * 3
     assert [s.line for s in corpus.sentences] == [1, 2, 7]
     surrogate = "\ud800"
     bads = [[(["a"], [])], [{"tokens": ["a"]}], [3], [], ["ab"], [("ab", "xy")], [([None], ["X"])]]
@@ -295,8 +313,8 @@ def test_what_is_written_as_tsv_or_json_is_read_back(
     sentences: list[list[tuple[str, str]]],
 ) -> None:
     from rankone.corpus.columns import read_tsv
-    from rankone.corpus.corpus import Choice
     from rankone.corpus.jsonlines import read_jsonlines
+    from rankone.corpus.rows import Choice
 
     pairs = [([w for w, _ in s], [t for _, t in s]) for s in sentences]
     tsv = "\n".join("".join(f"{w}\t{t}\n" for w, t in s) for s in sentences).split("\n")
@@ -310,7 +328,7 @@ def test_what_is_written_as_tsv_or_json_is_read_back(
 @given(corpora.sentences())
 def test_columns_and_sentences_say_the_same(sentences: corpora.Sentences) -> None:
     corpus = Corpus.from_sentences(sentences)
-    assert [(list(s.tokens), list(s.labels)) for s in corpus.sentences] == sentences
+    assert [(s.tokens, s.labels) for s in corpus.sentences] == sentences
     assert [corpus.vocabulary[i] for i in corpus.token_ids] == [t for w, _ in sentences for t in w]
     assert corpus.positions.tolist() == [k for w, _ in sentences for k in range(len(w))]
     assert corpus.longest == max(len(w) for w, _ in sentences)

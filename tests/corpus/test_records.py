@@ -161,9 +161,7 @@ def test_a_dataset_is_memorized_to_the_bit_as_its_file(tmp_path: Path) -> None:
     states = [result.model.network.state_dict() for result in results]
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[1])
     assert results[0].model.labels == results[1].model.labels
-    assert results[0].model.predict([words for words, _ in RAGGED]) == [
-        tuple(tags) for _, tags in RAGGED
-    ]
+    assert results[0].model.predict([words for words, _ in RAGGED]) == [tags for _, tags in RAGGED]
     assert results[0].seconds["read"] > 0
     assert results[0].settings["scheme"] == "IOB2"
 
@@ -283,7 +281,7 @@ def test_sentences_without_words_are_passed_over_and_counted() -> None:
     pairs = [([], []), (["-DOCSTART-"], ["O"]), *RAGGED, ([], [])]
     for form in ("pairs", "mappings", "dataset", "numpy dataset", "torch dataset"):
         corpus = Corpus.from_sentences(FORMS[form](pairs))
-        assert [s.tokens for s in corpus.sentences] == [tuple(words) for words, _ in RAGGED]
+        assert [s.tokens for s in corpus.sentences] == [words for words, _ in RAGGED]
         assert [s.line for s in corpus.sentences] == [3, 4, 5]
 
 
@@ -305,7 +303,7 @@ def test_the_scheme_is_found_and_the_tags_are_kept(
     corpus = Corpus.from_sentences(dataset([(["a", "b", "c"], tags)]))
     read = rankone.read_corpus(file_of([(["a", "b", "c"], tags)], tmp_path / "c.jsonl"))
     assert corpus.scheme == read.scheme == scheme
-    assert corpus.sentences[0].labels == tuple(tags)
+    assert corpus.sentences[0].labels == tags
     assert corpus.reading.get("scheme", "keep") == read.reading["scheme"]
     f1 = score(rankone.memorize(corpus).model, corpus).f1
     assert f1 == (None if scheme is None else 1.0)
@@ -386,9 +384,9 @@ REFUSED: list[tuple[Callable[[], Any], dict[str, Any], str, str]] = [
     (lambda: [*EVEN, "abc"], {}, "sentence 4: not a sentence", r"\(tokens, labels\)"),
     (lambda: [(["a"], ["X"], 1)], {}, "sentence 1: not a sentence", "mapping"),
     (lambda: dataset(EVEN)["tokens"], {}, "sentence 1: 'tokens' is 'a', not a list", "lists"),
-    (lambda: one(["a", "b"], ["X"]), {}, "sentence 2: 2 tokens but 1 labels", "one label per"),
-    (lambda: one(["a"], []), {}, "sentence 2: 1 tokens but 0 labels", "one label per token"),
-    (lambda: Dataset.from_list(one(["a"], [])), {}, "sentence 2: 1 tokens but 0 labels", "exactly"),
+    (lambda: one(["a", "b"], ["X"]), {}, "sentence 2: 2 tokens but 1 label", "one label per"),
+    (lambda: one(["a"], []), {}, "sentence 2: 1 token but 0 labels", "one label per token"),
+    (lambda: Dataset.from_list(one(["a"], [])), {}, "sentence 2: 1 token but 0 labels", "exactly"),
     # fields
     (lambda: one(None, ["X"]), {}, "sentence 2: 'tokens' is None, not a list", "lists of strings"),
     (lambda: one(["a"], None), {}, "sentence 2: 'labels' is None, not a list", "lists of strings"),

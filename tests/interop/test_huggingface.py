@@ -181,7 +181,7 @@ def test_the_pipeline_labels_as_predict_does(home: Path) -> None:
     split = label([list(s.tokens) for s in some], is_split_into_words=True)
     plain = label([" ".join(s.tokens) for s in some], batch_size=16)
     for found in (split, plain):
-        assert [tuple(t["entity"] for t in s) for s in found] == [s.labels for s in some]
+        assert [[t["entity"] for t in s] for s in found] == [s.labels for s in some]
     words = [[t["word"] for t in s] for s in split]
     assert words == [list(s.tokens) for s in some]
     text = " ".join(some[0].tokens)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 from dataclasses import replace
-from pathlib import Path
 
 from rankone.approximation.grid import Grid
 from rankone.approximation.layout import Layout
 from rankone.approximation.verify import DENSE_UNITS
 from rankone.errors import SizeError
+from rankone.memory import installed
 
 
 def needed(grid: Grid, outputs: int, *, linear: bool = False) -> int:
@@ -62,10 +60,4 @@ def large(number: int) -> str:
 
 def usual_memory() -> float:
     """Half of what this machine, or the container, has."""
-    try:
-        total = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        total = 8e9
-    with contextlib.suppress(OSError, ValueError):
-        total = min(total, float(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return total / 2
+    return installed() / 2

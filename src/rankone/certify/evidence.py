@@ -32,12 +32,7 @@ def align(model: Model, corpus: Corpus) -> tuple[Ints, Ints]:
     number = {name: i for i, name in enumerate(model.labels)}
     labels = np.array([number.get(name, -1) for name in corpus.label_names], dtype=np.int64)
     _known(corpus, labels >= 0, corpus.label_ids, corpus.label_names, "label")
-    starts = corpus.lines[corpus.offsets[:-1]]
-    check_lengths(
-        corpus.lengths,
-        model.network.shape.positions,
-        lambda j: f"{corpus.source}, line {starts[j]}",
-    )
+    check_lengths(corpus.lengths, model.network.shape.positions, corpus.place_of_sentence)
     return rows[corpus.token_ids], labels[corpus.label_ids]
 
 
@@ -51,7 +46,7 @@ def _known(
     more = f", and {count - 1:,} more" if count > 1 else ""
     raise CorpusError(
         f"the {kind} {names[column[first]]!r}{more}: the model has no such {kind}",
-        where=f"{corpus.source}, line {corpus.lines[first]}",
+        where=corpus.place(first),
         remedy="certify a model on the corpus it was made for, read in the same way "
         "(--scheme, --lower, columns)",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankone.cli import options
+from rankone.plural import plural
 
 if TYPE_CHECKING:
     from rankone.corpus import Audit
@@ -48,14 +49,20 @@ def inspect(
 def _show(audit: Audit, asked: str) -> None:
     from rankone.cli import console
 
+    where = "sentence" if audit.format == "python" else "line"
+    copies = plural(audit.disagreeing_copies, "copy", "copies")
     share = audit.sentences_with_repeated_token / audit.sentences
     console.print_table(
         audit.source if audit.format == "python" else f"{audit.source} ({audit.format})",
         [
+            *([("read from", str(audit.columns))] if str(audit.columns) else []),
             ("sentences", f"{audit.sentences:,}"),
             ("tokens", f"{audit.tokens:,}"),
             ("different tokens", f"{audit.vocabulary:,}"),
-            ("longest sentence", f"{audit.longest:,} (line {audit.longest_line:,})"),
+            (
+                "longest sentence",
+                f"{plural(audit.longest, 'token')} ({where} {audit.longest_line:,})",
+            ),
             ("mean length", f"{audit.mean_length:.2f}"),
             (
                 "sentences with a repeated token",
@@ -64,7 +71,7 @@ def _show(audit: Audit, asked: str) -> None:
             ("surplus copies of a sentence", f"{audit.surplus_copies:,}"),
             (
                 "repeated sentences at odds",
-                f"{audit.disagreeing_sequences:,} ({audit.disagreeing_copies:,} copies)",
+                f"{audit.disagreeing_sequences:,} ({copies})",
             ),
         ],
     )
@@ -84,10 +91,12 @@ def _show(audit: Audit, asked: str) -> None:
     said = console.scheme_line(audit.scheme, asked)
     if said:
         console.print_lines(said)
-    if audit.conflicts:
-        console.print_lines(f"Conflicts: {len(audit.conflicts)} places in equal sentences")
-        console.print_lines(*(f"  {conflict}" for conflict in audit.conflicts[:SHOWN]))
-        if len(audit.conflicts) > SHOWN:
-            console.print_lines(f"  and {len(audit.conflicts) - SHOWN} more (--json lists all)")
-    else:
+    if not audit.conflicts:
         console.print_lines("No conflicts: the sequence determines every label.")
+        return
+    places = plural(len(audit.conflicts), "place")
+    console.print_lines(f"Conflicts: {places} in equal sentences")
+    for conflict in audit.conflicts[:SHOWN]:
+        console.print_lines(f"  {conflict}", f"    {conflict.excerpt()}")
+    if len(audit.conflicts) > SHOWN:
+        console.print_lines(f"  and {len(audit.conflicts) - SHOWN:,} more (--json lists all)")

@@ -155,6 +155,7 @@ def _save(
 
 def _show(result: Memorized, asked: str) -> None:
     from rankone.cli import console
+    from rankone.corpus import Columns
 
     seconds = result.seconds
     right = result.tokens - result.wrong
@@ -177,8 +178,11 @@ def _show(result: Memorized, asked: str) -> None:
             ("verify", f"{seconds['verify']:.3f} s (as written: {seconds['dense']:.3f} s)"),
         ],
     )
+    read = str(Columns(**result.settings["columns"]))
     said = console.scheme_line(result.settings["scheme"], asked)
-    console.print_lines(*([said] if said else []), *result.remarks)
-    console.print_lines(*(f"  {conflict}" for conflict in result.conflicts[:SHOWN]))
+    console.print_lines(*([f"Read {read}."] if read else []), *([said] if said else []))
+    console.print_lines(*result.remarks)
+    for conflict in result.conflicts[:SHOWN]:
+        console.print_lines(f"  {conflict}", f"    {conflict.excerpt()}")
     if len(result.conflicts) > SHOWN:
         console.print_lines(f"  and {len(result.conflicts) - SHOWN} more (--json lists all)")

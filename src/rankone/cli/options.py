@@ -18,13 +18,20 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Labelled corpus, plain or gzipped; - is standard input, builtin and toy come along.",
+        help="Corpus, plain or gzipped; - is standard input, builtin and toy are built in.",
         show_default=False,
     ),
 ]
 Format = Annotated[
     Literal["auto", "conll", "conllu", "tsv", "jsonl"],
     typer.Option(help="Layout of the file.", rich_help_panel=READING),
+]
+AnyFormat = Annotated[
+    Literal["auto", "conll", "conllu", "tsv", "jsonl", "text"],
+    typer.Option(
+        help="Layout of the file; text is one sentence per line, split at white space.",
+        rich_help_panel=READING,
+    ),
 ]
 TokenColumn = Annotated[
     str | None,
@@ -170,15 +177,9 @@ def out(metavar: str, help: str) -> Any:
 
 def read_like(model: Model, file: str, *, labelled: bool | None, **given: Any) -> Corpus:
     """The file, read as the model's own corpus was, but for what is given."""
-    from rankone.corpus import read_corpus
-    from rankone.corpus.builtin import BUILTIN
+    from rankone.corpus.read import read_like
 
-    if file in BUILTIN:
-        return read_corpus(file)
-    known = {"token_column", "label_column", "scheme", "lower"}
-    before = {key: value for key, value in model.reading.items() if key in known}
-    chosen = {key: value for key, value in given.items() if value is not None}
-    return read_corpus(file, **{**before, **chosen, "labelled": labelled})
+    return read_like(file, model.reading, model.labels, labelled=labelled, **given)
 
 
 def reading(
@@ -190,7 +191,6 @@ def reading(
 
 
 def _column(value: str | None) -> int | str | None:
-    try:
-        return value if value is None else int(value)
-    except ValueError:
-        return value
+    from rankone.corpus.rows import is_number
+
+    return int(value) if value is not None and is_number(value) else value

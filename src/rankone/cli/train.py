@@ -95,7 +95,7 @@ def train(
     quiet = quiet or not first
     how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
     with console.working("start", quiet=quiet or json) as progress:
-        from rankone.corpus import read_corpus
+        from rankone.corpus.read import read_corpus, read_other
         from rankone.train import Settings, train_model
 
         settings = Settings(
@@ -126,7 +126,7 @@ def train(
             out=out,
             resume=resume,
             checkpoint_seconds=checkpoint_seconds,
-            evaluate=[read_corpus(other, **how) for other in evaluate or ()],
+            evaluate=[read_other(other, **how) for other in evaluate or ()],
             tensorboard=tensorboard,
             threads=threads,
             device=device,

@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from rankone.construct.mapping import Floats
 from rankone.construct.targets import ContextTargets
 from rankone.construct.vectors import check_vectors, read_vectors
-from rankone.corpus import Corpus, read_corpus
+from rankone.corpus import Corpus
 from rankone.corpus.audit import sentences_with_repeats
-from rankone.corpus.read import Column
-from rankone.errors import CorpusError, RankOneError
+from rankone.errors import RankOneError
 from rankone.nn.model import check_lengths
-
-
-def as_corpus(
-    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
-    token_column: Column | None = None,
-    label_column: Column | None = None,
-) -> Corpus:
-    """A corpus from whatever `memorize` was given."""
-    if isinstance(corpus, str | os.PathLike):
-        corpus = read_corpus(corpus, token_column=token_column, label_column=label_column)
-    elif not isinstance(corpus, Corpus):
-        corpus = Corpus.from_sentences(corpus, token_column=token_column, label_column=label_column)
-    elif (token_column, label_column) != (None, None):
-        raise CorpusError(
-            "a corpus that is read has no columns to choose from",
-            where=corpus.source,
-            remedy="give token_column and label_column where it is read",
-        )
-    if not corpus.labelled:
-        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
-    return corpus
 
 
 def position_rows(corpus: Corpus, positions: bool, max_length: int | None) -> int:
@@ -51,10 +27,7 @@ def position_rows(corpus: Corpus, positions: bool, max_length: int | None) -> in
 def check_sentences(corpus: Corpus, length: int) -> None:
     """Refuse a corpus with a sentence that is longer than the table of positions (0: there is
     none)."""
-    first = corpus.offsets[:-1]
-    check_lengths(
-        corpus.lengths, length, lambda j: f"{corpus.source}, line {corpus.lines[first[j]]}"
-    )
+    check_lengths(corpus.lengths, length, corpus.place_of_sentence)
 
 
 def given_vectors(

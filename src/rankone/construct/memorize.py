@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Literal
 
@@ -13,7 +14,6 @@ from numpy.typing import ArrayLike
 from rankone.construct.assemble import assemble
 from rankone.construct.clock import Clock
 from rankone.construct.conditions import (
-    as_corpus,
     check_settings,
     given_vectors,
     position_rows,
@@ -26,8 +26,8 @@ from rankone.construct.memorized import Memorized
 from rankone.construct.readout import Kind, merged_readout, paper_readout
 from rankone.construct.targets import choose_targets
 from rankone.construct.verify import check_dense, check_fast, outputs
-from rankone.corpus import Corpus
-from rankone.corpus.read import Column
+from rankone.corpus import Corpus, as_corpus
+from rankone.corpus.rows import Column
 from rankone.errors import PrecisionError
 from rankone.nn import Model
 from rankone.progress import Progress
@@ -144,6 +144,7 @@ def memorize(
             "verify": verify,
             "seed": seed,
             "scheme": corpus.scheme,
+            "columns": asdict(corpus.columns),
         },
         seconds=clock.stop(),
         conflicts=targets.conflicts,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rankone.construct.mapping import Ints
 from rankone.corpus import Conflict, Corpus
-from rankone.corpus.audit import find_conflicts
 from rankone.corpus.ceilings import best_targets
+from rankone.corpus.conflicts import find_conflicts
 from rankone.corpus.contexts import visible_contexts
 from rankone.errors import ConflictError
 

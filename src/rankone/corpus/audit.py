@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,8 +11,10 @@ import numpy as np
 
 from rankone.corpus import contexts
 from rankone.corpus.ceilings import best_targets
-from rankone.corpus.corpus import Corpus, Ints
-from rankone.errors import CorpusError
+from rankone.corpus.conflicts import Conflict, find_conflicts
+from rankone.corpus.corpus import Corpus
+from rankone.corpus.read import as_corpus
+from rankone.corpus.rows import Column, Columns, Ints
 
 
 @dataclass(frozen=True)
@@ -26,26 +30,6 @@ class Ceiling:
 
 
 @dataclass(frozen=True)
-class Conflict:
-    """One context with several labels: its token, its place in the (first) sentence, and the lines
-    that carry each label."""
-
-    token: str
-    position: int  # from 1
-    labels: dict[str, list[int]]
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def __str__(self) -> str:
-        sides = "; ".join(
-            f"{label} on line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
-            for label, lines in self.labels.items()
-        )
-        return f"{self.token!r} (token {self.position}): {sides}"
-
-
-@dataclass(frozen=True)
 class Audit:
     """What can be said of a corpus before any model.
 
@@ -56,6 +40,7 @@ class Audit:
 
     source: str
     format: str
+    columns: Columns
     scheme: str | None
     sentences: int
     tokens: int
@@ -81,15 +66,20 @@ class Audit:
         return asdict(self)
 
 
-def inspect(corpus: Corpus) -> Audit:
+def inspect(
+    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
+    *,
+    token_column: Column | None = None,
+    label_column: Column | None = None,
+) -> Audit:
     """Count, and compute the best that any model could do.
 
-    >>> from rankone import read_corpus
-    >>> inspect(read_corpus("builtin")).ceilings["sequence"]
+    Takes whatever `memorize` takes: a corpus, a path, sentences, a dataset, a data frame.
+
+    >>> inspect("builtin").ceilings["sequence"]
     Ceiling(accuracy=1.0, errors=0)
     """
-    if not corpus.labelled:
-        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
+    corpus = as_corpus(corpus, token_column, label_column)
     labels = corpus.label_ids
     counts = np.bincount(labels, minlength=len(corpus.label_names))
     sequence = contexts.by_sequence(corpus)
@@ -109,6 +99,7 @@ def inspect(corpus: Corpus) -> Audit:
     return Audit(
         source=corpus.source,
         format=corpus.format,
+        columns=corpus.columns,
         scheme=corpus.scheme,
         sentences=corpus.n_sentences,
         tokens=corpus.n_tokens,
@@ -127,22 +118,6 @@ def inspect(corpus: Corpus) -> Audit:
         },
         conflicts=find_conflicts(corpus, sequence, best["sequence"].members),
     )
-
-
-def find_conflicts(corpus: Corpus, groups: Ints, members: Ints) -> list[Conflict]:
-    """The contexts that carry more than one label, with the lines of every row, in file order.
-
-    `members` are the tokens of those contexts, as `best_targets` finds them.
-    """
-    found: dict[int, Conflict] = {}
-    columns = groups, corpus.token_ids, corpus.positions, corpus.label_ids, corpus.lines
-    for group, token, position, label, line in zip(
-        *(column[members].tolist() for column in columns), strict=True
-    ):
-        if group not in found:
-            found[group] = Conflict(corpus.vocabulary[token], position + 1, {})
-        found[group].labels.setdefault(corpus.label_names[label], []).append(line)
-    return list(found.values())
 
 
 def sentences_with_repeats(corpus: Corpus) -> int:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
+from dataclasses import replace
 from itertools import combinations
 
 from rankone.corpus.corpus import Corpus
+from rankone.corpus.rows import Choice
+from rankone.errors import CorpusError
 
 # Each name takes every role, so that only the sentence tells which one it plays.
 NAMES = (
@@ -69,6 +73,29 @@ def toy_corpus(words: int = 5, length: int = 3) -> Corpus:
 
 
 BUILTIN = {"builtin": builtin_corpus, "toy": toy_corpus}
+
+
+def is_builtin(source: object) -> bool:
+    """Whether this is the name of a built-in corpus, not of a file."""
+    return isinstance(source, str | os.PathLike) and os.fspath(source) in BUILTIN
+
+
+def read_builtin(name: str, format: str, choice: Choice, scheme: str, lower: bool) -> Corpus:
+    """A built-in corpus by its name; only the options that are not about files apply."""
+    if (format, choice.token, choice.label) != ("auto", None, None):
+        raise CorpusError(
+            "a built-in corpus has no layout and no columns",
+            where=name,
+            remedy="leave the options for files out",
+        )
+    corpus = BUILTIN[name]()
+    if scheme == "iob2" and corpus.scheme is None:
+        raise CorpusError(
+            "its labels are no IOB tags", where=name, remedy="leave the labels as they are (keep)"
+        )
+    if not lower:
+        return corpus
+    return replace(corpus.lowered(), reading={**corpus.reading, "lower": True})
 
 
 def _sentence(draw: random.Random) -> tuple[tuple[str, ...], tuple[str, ...]]:

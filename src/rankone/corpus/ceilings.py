@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankone.corpus.corpus import Ints
+from rankone.corpus.rows import Ints
 
 
 @dataclass(frozen=True)

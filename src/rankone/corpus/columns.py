@@ -5,14 +5,22 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from rankone.corpus.corpus import Choice, Rows, Words
+from rankone.corpus.choice import (
+    LABEL_HEADERS,
+    TOKEN_HEADERS,
+    by_name,
+    by_number,
+    has_column,
+    is_header,
+    label_place,
+    place,
+)
+from rankone.corpus.rows import DOCSTART, Choice, Columns, Rows, Words, is_number
 from rankone.errors import CorpusError
+from rankone.plural import plural
 
-DOCSTART = "-DOCSTART-"
 CONLLU_COLUMNS = "id form lemma upos xpos feats head deprel deps misc".split(" ")
 CONLLU_SKIPPED = re.compile(r"\d+-\d+|\d+\.\d+")  # multiword tokens and empty nodes
-TOKEN_HEADERS = {"token", "tokens", "word", "words", "form"}
-LABEL_HEADERS = {"label", "labels", "tag", "tags", "ner", "ner_tags", "entity", "pos", "upos"}
 
 
 def read_conll(lines: list[str], name: str, choice: Choice) -> Rows:
@@ -27,8 +35,8 @@ def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
     if at is None:
         return Rows()
     header = [cell.strip().lower() for cell in lines[at].split("\t")]
-    by_name = any(isinstance(c, str) and not _is_number(c) for c in (choice.token, choice.label))
-    if not by_name and not is_header(header):
+    by_names = any(isinstance(c, str) and not is_number(c) for c in (choice.token, choice.label))
+    if not by_names and not is_header(header):
         return _read(lines, name, choice, "\t")
     defaults = Choice(
         token=next((h for h in header if h in TOKEN_HEADERS), 1),
@@ -39,17 +47,18 @@ def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
         token=defaults.token if choice.token is None else choice.token,
         label=defaults.label if choice.label is None else choice.label,
     )
-    choice = _by_number(choice, header, f"{name}, line {at + 1}")
-    return _read([*[""] * (at + 1), *lines[at + 1 :]], name, choice, "\t", len(header))
+    choice = by_number(choice, header, f"{name}, line {at + 1}")
+    rows = _read([*[""] * (at + 1), *lines[at + 1 :]], name, choice, "\t", len(header))
+    return replace(rows, columns=by_name(rows.columns, header))
 
 
 def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
     """Ten columns; comments, multiword ranges (3-4) and empty nodes (5.1) are passed over."""
-    choice = _by_number(choice, CONLLU_COLUMNS, name)
+    choice = by_number(choice, CONLLU_COLUMNS, name)
     labelled = choice.labelled is not False
-    rows = Rows()
-    t = _place(2 if choice.token is None else choice.token, 10, name, "token")
-    k = _place(4 if choice.label is None else choice.label, 10, name, "label") if labelled else t
+    t = place(2 if choice.token is None else choice.token, 10, name, "token")
+    k = place(4 if choice.label is None else choice.label, 10, name, "label") if labelled else t
+    rows = Rows(columns=by_name(Columns(t + 1, k + 1, 10), CONLLU_COLUMNS))
     fresh = True
     for number, line in enumerate(lines, start=1):
         if blank(line):
@@ -60,9 +69,9 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
         cells = line.split("\t")
         if len(cells) != 10:
             raise CorpusError(
-                f"{_count(len(cells))} where CoNLL-U has 10, separated by TABs",
+                f"{plural(len(cells), 'column')} where CoNLL-U has 10, separated by TABs",
                 where=f"{name}, line {number}",
-                remedy="mend the row, or read other layouts with --format conll",
+                remedy="fix the row, or read other layouts with --format conll",
             )
         if not cells[0].isdecimal():
             if CONLLU_SKIPPED.fullmatch(cells[0]):
@@ -100,16 +109,17 @@ def _read(lines: list[str], name: str, choice: Choice, separator: str, width: in
                 continue
         if len(cells) != width and width:
             raise CorpusError(
-                f"{_count(len(cells))} where the rows before have {width}",
+                f"{plural(len(cells), 'column')} where the rows before have {width}",
                 where=f"{name}, line {number}",
-                remedy="give every row the same columns, and part sentences by blank lines",
+                remedy="give every row the same columns, and part sentences by blank lines"
+                + ("" if choice.labelled else "; plain text needs the format text"),
             )
         if t < 0:
             width, where = len(cells), f"{name}, line {number}"
-            t = _place(1 if choice.token is None else choice.token, width, where, "token")
+            t = place(1 if choice.token is None else choice.token, width, where, "token")
             if labelled is None:
-                labelled = width > 1 and _has(choice.label, width)
-            k = _label_place(choice.label, width, where) if labelled else t
+                labelled = width > 1 and has_column(choice.label, width)
+            k = label_place(choice.label, width, where) if labelled else t
         token, label = cells[t], cells[k]
         if token == DOCSTART:
             fresh = True
@@ -122,21 +132,13 @@ def _read(lines: list[str], name: str, choice: Choice, separator: str, width: in
         tokens(words[token])
         labels(names[label])
         numbers(number)
+    rows = replace(rows, columns=Columns(t + 1, k + 1, width))
     return rows if labelled else replace(rows, labels=Words())
 
 
 def blank(line: str) -> bool:
     """A line that parts sentences. A lone no-break space is a token, not a blank line."""
     return not line.strip(" \t")
-
-
-def is_header(cells: list[str]) -> bool:
-    """Whether a first row names its columns: one is a usual name for tokens, one for labels."""
-    return not TOKEN_HEADERS.isdisjoint(cells) and not LABEL_HEADERS.isdisjoint(cells)
-
-
-def _count(columns: int) -> str:
-    return "1 column" if columns == 1 else f"{columns} columns"
 
 
 def _check_cells(token: str, label: str, where: str) -> None:
@@ -146,61 +148,3 @@ def _check_cells(token: str, label: str, where: str) -> None:
             where=where,
             remedy="fill the cell in, or take the row out",
         )
-
-
-def _has(column: int | str | None, width: int) -> bool:
-    """Whether a row so wide has the column."""
-    return column is None or (_is_number(column) and 0 < abs(int(column)) <= width)
-
-
-def _is_number(column: int | str) -> bool:
-    try:
-        return isinstance(int(column), int)
-    except ValueError:
-        return False
-
-
-def _label_place(label: int | str | None, width: int, where: str) -> int:
-    if label is None and width < 2:
-        raise CorpusError(
-            "only one column, so there are no labels",
-            where=where,
-            remedy="give token and label in each row, separated by a blank or a TAB",
-        )
-    return _place(-1 if label is None else label, width, where, "label")
-
-
-def _place(column: int | str, width: int, where: str, what: str) -> int:
-    """From "counted from 1, or from the end" to an index."""
-    if not _is_number(column):
-        raise CorpusError(
-            f"no {what} column named {column!r}: this layout has no names",
-            where=where,
-            remedy=f"give its number, 1 to {width}",
-        )
-    column = int(column)
-    if column == 0 or not -width <= column <= width:
-        raise CorpusError(
-            f"no column {column} for the {what}: the row has {width}",
-            where=where,
-            remedy=f"choose 1 to {width}, or -1 for the last",
-        )
-    return column - 1 if column > 0 else width + column
-
-
-def _by_number(choice: Choice, names: list[str], where: str) -> Choice:
-    """The choice with names of columns turned into their numbers."""
-
-    def number(column: int | str | None) -> int | str | None:
-        if not isinstance(column, str) or _is_number(column):
-            return column
-        if names.count(column.lower()) != 1:
-            how_many = "no column" if column.lower() not in names else "more than one column"
-            raise CorpusError(
-                f"{how_many} named {column!r}",
-                where=where,
-                remedy=f"choose one of {', '.join(names)}, or a number",
-            )
-        return names.index(column.lower()) + 1
-
-    return replace(choice, token=number(choice.token), label=number(choice.label))

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankone.corpus.corpus import Corpus, Ints
+from rankone.corpus.corpus import Corpus
+from rankone.corpus.rows import Ints
 from rankone.spans import spans
 
 
@@ -70,13 +71,18 @@ def by_prefix_proportions(corpus: Corpus) -> Ints:
     ids, bounds = corpus.token_ids.tolist(), corpus.offsets.tolist()
     for a, b in pairwise(bounds):
         counts: Counter[int] = Counter()
-        total = once = 0  # the sum, and how many words occur just once
+        often: Counter[int] = Counter()  # how many words have a count: few counts, many words
+        total = 0
         for i in range(a, b):
             token = ids[i]
-            counts[token] += 1
+            count = counts[token]
+            counts[token] = count + 1
+            often[count + 1] += 1
+            often[count] -= 1
+            if not often[count]:
+                del often[count]
             total += numbers[token]
-            once += (counts[token] == 1) - (counts[token] == 2)
-            common = 1 if once else gcd(*counts.values())
+            common = 1 if often[1] else gcd(*often)
             # total is the sum over words of count times number, so it divides as the counts do
             groups[i] = seen.setdefault((token, total // common), i)
     return groups
@@ -90,7 +96,7 @@ def by_sequence(corpus: Corpus) -> Ints:
 
 def by_prefix(corpus: Corpus) -> Ints:
     """The sentence up to and including the token, read off a trie that is grown level by level."""
-    groups = np.empty(corpus.n_tokens, dtype=np.int64)
+    groups = np.arange(corpus.n_tokens)
     order = np.argsort(-corpus.lengths, kind="stable")
     starts, lengths = corpus.offsets[order], corpus.lengths[order]
     parents = np.zeros(len(order), dtype=np.int64)
@@ -102,6 +108,8 @@ def by_prefix(corpus: Corpus) -> Ints:
         first = np.full(parents.max() + 1, corpus.n_tokens, dtype=np.int64)
         np.minimum.at(first, parents, tokens)
         groups[tokens] = first[parents]
+        if len(first) == alive:  # no two prefixes are equal, nor will any longer ones be
+            break
     return groups
 
 

@@ -2,95 +2,33 @@
 
 from __future__ import annotations
 
-import re
 import time
-from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankone.corpus.rows import Choice, Columns, Ints, Rows, Sentence, Words
+from rankone.corpus.source import printable
 from rankone.errors import CorpusError
+from rankone.plural import plural
 
-Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """One sequence: its tokens, one label per token (none if unlabelled), and its first line."""
-
-    tokens: tuple[str, ...]
-    labels: tuple[str, ...]
-    line: int
+PYTHON = "<python>"
 
 
-class Words:
-    """A column of words as numbers: ``ids[i]`` is the number of row i, ``index`` that of a word.
-
-    Words are numbered as they come: ``ids.append(index[word])`` gives a new word the next number.
-    """
-
-    def __init__(self) -> None:
-        self.index: defaultdict[str, int] = defaultdict()
-        self.index.default_factory = self.index.__len__
-        self.ids = array("q")
-
-    def __iter__(self) -> Iterator[str]:
-        names = list(self.index)
-        return (names[i] for i in self.ids)
-
-    def extend(self, words: Iterable[str]) -> None:
-        self.ids.extend(map(self.index.__getitem__, words))
-
-    def numbers(self) -> Ints:
-        return np.array(self.ids, dtype=np.int64)
-
-    def renamed(self, names: list[str], ids: Ints) -> Words:
-        """Row i is now ``names[ids[i]]``; names may repeat, and words are numbered anew."""
-        words = Words()
-        first = np.sort(np.unique(ids, return_index=True)[1])
-        number = np.zeros(len(names), dtype=np.int64)
-        for i in ids[first].tolist():
-            number[i] = words.index[names[i]]
-        words.ids.frombytes(number[ids].tobytes())
-        return words
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """What every reader returns: the rows of all sentences in one run, and where each starts."""
-
-    tokens: Words = field(default_factory=Words)
-    labels: Words = field(default_factory=Words)  # empty if the corpus is unlabelled
-    lines: array[int] = field(default_factory=lambda: array("q"))
-    starts: array[int] = field(default_factory=lambda: array("q"))
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What to take of each row: token and label by number (from 1, or from the end) or by name.
-
-    ``labelled`` None means: labels, if there are any.
-    """
-
-    token: int | str | None = None
-    label: int | str | None = None
-    labelled: bool | None = True
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
     """Labelled sentences as columns.
 
     Token i of the corpus is ``vocabulary[token_ids[i]]``, labelled ``label_names[label_ids[i]]``,
-    and stood on line ``lines[i]`` of ``source``; sentence j is the run
-    ``offsets[j]:offsets[j + 1]``. ``sentences`` gives the same as Python objects.
-    An unlabelled corpus has no label names, and every label id is -1.
+    and stood on line ``lines[i]``; sentence j is the run ``offsets[j]:offsets[j + 1]`` and stood in
+    ``files[file_ids[j]]``, None if it was made in Python (its line is then its number).
+    ``sentences`` gives the same as Python objects. An unlabelled corpus has no label names, and
+    every label id is -1. ``columns`` tells where tokens and labels were found, ``remarks`` what was
+    assumed to read them.
     """
 
     source: str
@@ -100,21 +38,39 @@ class Corpus:
     label_ids: Ints
     offsets: Ints
     lines: Ints
+    files: tuple[str | None, ...]
+    file_ids: Ints
     format: str = "python"
     scheme: str | None = None  # how NER tags are written, None if the labels are not NER tags
+    columns: Columns = field(default_factory=Columns)
+    remarks: tuple[str, ...] = ()
     reading: dict[str, Any] = field(default_factory=dict)  # how to read other text the same way
     seconds: float = 0.0  # what reading took
+
+    def __repr__(self) -> str:
+        counts = (
+            plural(self.n_sentences, "sentence"),
+            plural(self.n_tokens, "token"),
+            plural(len(self.vocabulary), "word"),
+            plural(len(self.label_names), "label"),
+        )
+        return f"Corpus({self.source!r}: {', '.join(counts)})"
 
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:
         """The sentences, in the order of the file."""
         words = [self.vocabulary[i] for i in self.token_ids.tolist()]
         names = [self.label_names[i] for i in self.label_ids.tolist()] if self.labelled else []
-        lines = self.lines[self.offsets[:-1]].tolist()
-        bounds = self.offsets.tolist()
+        lines, bounds = self.lines.tolist(), self.offsets.tolist()
         return tuple(
-            Sentence(tuple(words[a:b]), tuple(names[a:b]), line)
-            for (a, b), line in zip(pairwise(bounds), lines, strict=True)
+            Sentence(
+                words[a:b],
+                names[a:b],
+                lines[a],
+                lines[a:b] if lines[a] != lines[b - 1] else [],
+                self.files[file],
+            )
+            for (a, b), file in zip(pairwise(bounds), self.file_ids.tolist(), strict=True)
         )
 
     @property
@@ -148,6 +104,23 @@ class Corpus:
     def longest(self) -> int:
         return int(self.lengths.max())
 
+    def place(self, token: int) -> str:
+        """Where a token stood, for messages: file and line, or the number of the sentence."""
+        sentence = int(self.offsets.searchsorted(token, side="right")) - 1
+        file = self.files[self.file_ids[sentence]]
+        if file is None:
+            return f"{self.source}, sentence {self.lines[token]}"
+        return f"{file}, line {self.lines[token]}"
+
+    def place_of_sentence(self, sentence: int) -> str:
+        """Where a sentence begins."""
+        return self.place(int(self.offsets[sentence]))
+
+    def lowered(self) -> Corpus:
+        """The same with all words in lower case."""
+        words = Words.renamed([word.lower() for word in self.vocabulary], self.token_ids)
+        return replace(self, vocabulary=tuple(words.index), token_ids=words.numbers())
+
     @classmethod
     def from_rows(
         cls, rows: Rows, *, source: str, format: str, scheme: str | None = None
@@ -160,6 +133,8 @@ class Corpus:
                 remedy="give a file with one token and its label per line",
             )
         labels = rows.labels.numbers()
+        files = rows.files or [source] * len(rows.starts)
+        number = {file: i for i, file in enumerate(dict.fromkeys(files))}
         return cls(
             source=source,
             vocabulary=tuple(rows.tokens.index),
@@ -168,8 +143,11 @@ class Corpus:
             label_ids=labels if len(labels) else np.full(len(rows.tokens.ids), -1),
             offsets=np.array([*rows.starts, len(rows.tokens.ids)], dtype=np.int64),
             lines=np.array(rows.lines, dtype=np.int64),
+            files=tuple(number),
+            file_ids=np.array([number[file] for file in files], dtype=np.int64),
             format=format,
             scheme=scheme,
+            columns=rows.columns if len(labels) else replace(rows.columns, label=None),
         )
 
     @classmethod
@@ -177,7 +155,7 @@ class Corpus:
         cls,
         sentences: Iterable[Any],
         *,
-        source: str = "<python>",
+        source: str | None = None,
         token_column: int | str | None = None,
         label_column: int | str | None = None,
     ) -> Corpus:
@@ -186,6 +164,8 @@ class Corpus:
         `token_column` and `label_column` are keys of the mappings or columns of the dataset. If
         not given they are "tokens", else "words"; and "labels", else the only usual name
         ("tags", "ner_tags", "upos") that is there. Numbers of a ClassLabel become its names.
+        Sentences of a corpus keep their lines and files; `source` is then by default the file they
+        come from, or the names of several.
 
         >>> Corpus.from_sentences([(["a", "rose"], ["DET", "NOUN"])]).n_tokens
         2
@@ -193,17 +173,17 @@ class Corpus:
         from rankone.corpus import records, schemes  # which build on this module
 
         started = time.perf_counter()
-        rows = records.read_records(sentences, source, Choice(token_column, label_column))
-        rows, found = schemes.apply(rows, "keep", source)
-        corpus = cls.from_rows(rows, source=source, format="python", scheme=found)
+        choice = Choice(token_column, label_column).checked()
+        rows = records.read_records(sentences, printable(source or PYTHON), choice)
+        name = printable(source or _source(rows.files))
+        rows, found = schemes.apply(rows, "keep", name)
+        corpus = cls.from_rows(rows, source=name, format="python", scheme=found)
         reading = {"scheme": "auto"} if found == "IOB2" else {}
         return replace(corpus, reading=reading, seconds=time.perf_counter() - started)
 
 
-def check_word(word: str, where: str) -> None:
-    """Refuse what no text file can hold: nothing, NUL, or half of a surrogate pair."""
-    bad = re.search("[\0\ud800-\udfff]", word)
-    if bad or not word:
-        what = "an empty word" if not word else "a NUL character in a word"
-        what = "half of a surrogate pair in a word" if bad and bad[0] != "\0" else what
-        raise CorpusError(what, where=where, remedy="take it out")
+def _source(files: list[str | None]) -> str:
+    """One name for all the files that sentences come from."""
+    names = [PYTHON if file is None else file for file in dict.fromkeys(files)]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from rankone.corpus.corpus import Choice, check_word
+from rankone.corpus.rows import Choice, Columns, check_word
 from rankone.errors import CorpusError
 
 LABELS = ("tags", "ner_tags", "pos_tags", "chunk_tags", "ner", "pos", "upos", "xpos")
@@ -39,6 +40,12 @@ class Fields:
         inner = feature[0] if isinstance(feature, list) else getattr(feature, "feature", None)
         names = getattr(inner, "names", None)
         return cls(token, label, dict(enumerate(names)) if names else None)
+
+    @property
+    def columns(self) -> Columns:
+        """The keys, for reports."""
+        token, label = (k if isinstance(k, int) else str(k) for k in (self.token, self.label))
+        return Columns(token, label)
 
     def of(self, record: Any, where: str) -> tuple[Any, Any]:
         """The values of both fields, as they are."""
@@ -82,12 +89,17 @@ def _key(
         found = [key for key in keys if key in usual]
     if len(found) == 1:
         return found[0]
-    there = [*map(repr, keys[:MOST]), *["..."] * (len(keys) > MOST)]
     raise CorpusError(
         f"several {what}s: {', '.join(map(repr, found))}" if found else f"no key {first!r}",
         where=where,
-        remedy=f"it has {', '.join(there) or 'no keys'}: choose one by {what}_column",
+        remedy=f"it has {listing(keys)}: choose one by {what}_column",
     )
+
+
+def listing(keys: Collection[Hashable]) -> str:
+    """Keys for a message, the first of many."""
+    there = [*map(reprlib.repr, islice(keys, MOST)), *["..."] * (len(keys) > MOST)]
+    return ", ".join(there) or "no keys"
 
 
 def strings_of(
@@ -116,7 +128,7 @@ def _spelled(
             remedy="give strings that are not empty, or whole numbers",
         )
     if names is None:
-        return [str(value) for value in values]
+        return [_digits(value, key, where) for value in values]
     try:
         return [str(value) if isinstance(value, str) else names[value] for value in values]
     except KeyError as error:
@@ -124,4 +136,15 @@ def _spelled(
             f"{error.args[0]} among {key!r} is not the number of a label",
             where=where,
             remedy=f"give every token one of 0 to {len(names) - 1}, or take it out",
+        ) from None
+
+
+def _digits(value: Any, key: Hashable, where: str) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python spells out no number of more than 4,300 digits
+        raise CorpusError(
+            f"a number of thousands of digits among {key!r}",
+            where=where,
+            remedy="give words, or smaller numbers",
         ) from None

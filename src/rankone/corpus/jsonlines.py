@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rankone.corpus.columns import DOCSTART
-from rankone.corpus.corpus import Choice, Rows
-from rankone.corpus.fields import Strings, strings_of
+from rankone.corpus.fields import Strings, listing, strings_of
+from rankone.corpus.rows import DOCSTART, Choice, Columns, Rows
 from rankone.errors import CorpusError
+from rankone.plural import plural
 
 
 def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
     """Every line is one sentence; an empty list of tokens is passed over like a blank line."""
-    rows, labelled = Rows(), choice.labelled
-    token_key, label_key = str(choice.token or "tokens"), str(choice.label or "labels")
+    token_key = "tokens" if choice.token is None else str(choice.token)
+    label_key = "labels" if choice.label is None else str(choice.label)
+    rows, labelled = Rows(columns=Columns(token_key, label_key)), choice.labelled
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -25,7 +26,7 @@ def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
         labels: Strings = _strings(record, label_key, where) if labelled else []
         if labelled and len(tokens) != len(labels):
             raise CorpusError(
-                f"{len(tokens)} {token_key} but {len(labels)} {label_key}",
+                f"{plural(len(tokens), 'token')} but {plural(len(labels), 'label')}",
                 where=where,
                 remedy="give exactly one label per token",
             )
@@ -60,6 +61,6 @@ def _strings(record: dict[str, Any], key: str, where: str) -> Strings:
         raise CorpusError(
             f"no key {key!r}",
             where=where,
-            remedy=f"it has {', '.join(map(repr, record)) or 'no keys'}: choose the columns",
+            remedy=f"it has {listing(record)}: choose the columns",
         )
     return strings_of(record[key], key, where)

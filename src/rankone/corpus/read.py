@@ -1,25 +1,25 @@
-"""From a file to a corpus: open, decode, guess the format, parse."""
+"""From a file to a corpus: open, guess the format, parse."""
 
 from __future__ import annotations
 
-import dataclasses
-import gzip
 import os
-import sys
 import time
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rankone.corpus import columns, jsonlines, schemes
-from rankone.corpus.builtin import BUILTIN
-from rankone.corpus.corpus import Choice, Corpus, Rows, Words
+from rankone.corpus.builtin import is_builtin, read_builtin
+from rankone.corpus.choice import is_header
+from rankone.corpus.corpus import Corpus
+from rankone.corpus.rows import Choice, Column, Rows, Words
+from rankone.corpus.source import read_lines
+from rankone.corpus.text import Expected, is_text, read_text
 from rankone.errors import CorpusError
 
-Format = Literal["auto", "conll", "conllu", "tsv", "jsonl"]
+Format = Literal["auto", "conll", "conllu", "tsv", "jsonl", "text"]
 Scheme = Literal["keep", "iob2", "auto"]
-Column = int | str
 Reader = Callable[[list[str], str, Choice], Rows]
 
 READERS: dict[str, Reader] = {
@@ -27,6 +27,7 @@ READERS: dict[str, Reader] = {
     "conllu": columns.read_conllu,
     "tsv": columns.read_tsv,
     "jsonl": jsonlines.read_jsonlines,
+    "text": read_text,
 }
 SUFFIXES = {
     ".conllu": "conllu",
@@ -35,6 +36,12 @@ SUFFIXES = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
+CONLL = (".conll", ".iob", ".iob2", ".bio")  # columns of some kind, certainly not text
+ASSUMED = (
+    "read as plain text, one sentence per line, since it does not have the columns of the model's "
+    "corpus; --format conll reads columns"
+)
+LAYOUT = ("format", "token_column", "label_column")  # what only a file has
 
 
 def read_corpus(
@@ -51,101 +58,118 @@ def read_corpus(
 
     Columns count from 1, or from the end if negative; CoNLL-U columns also go by name ("upos",
     "xpos"), those of a TSV file with a header and the keys of JSON lines as well. Without a choice
-    the token is the first column and the label the last (CoNLL-U: form and UPOS).
-    ``scheme="iob2"`` turns IOB1 entity tags into IOB2 and refuses other labels, "auto" lets those
-    be. ``labelled=False`` reads tokens alone, None takes labels if there are any.
+    the token is the first column and the label the last (CoNLL-U: form and UPOS);
+    ``corpus.columns`` tells which they were.
+    ``scheme="iob2"`` turns IOB1 entity tags into IOB2 and refuses other labels, "auto" leaves those
+    unchanged. ``labelled=False`` reads tokens alone, None takes labels if there are any;
+    ``format="text"``, one sentence per line, needs one of the two.
 
     >>> read_corpus("builtin").n_sentences
     2000
     """
-    if os.fspath(source) in BUILTIN:
-        if (format, token_column, label_column, lower) != ("auto", None, None, False):
-            raise CorpusError(
-                "the built-in corpus is read as it is", remedy="leave the options for files out"
-            )
-        return BUILTIN[os.fspath(source)]()
+    choice = Choice(token_column, label_column, labelled).checked()
+    return _read(source, format, choice, scheme, lower)
+
+
+def read_like(
+    source: str | os.PathLike[str],
+    reading: Mapping[str, Any],
+    labels: Collection[str],
+    *,
+    labelled: bool | None,
+    **given: Any,
+) -> Corpus:
+    """Read a file as the corpus of a model was read, but for what is `given`.
+
+    Unless labels are needed, a file that has not the columns of the model's corpus may be plain
+    text; ``corpus.remarks`` then says so.
+    """
+    known = {"token_column", "label_column", "scheme", "lower"}
+    before = {key: value for key, value in reading.items() if key in known}
+    chosen = {key: value for key, value in given.items() if value is not None}
+    how = {"format": "auto", "scheme": "keep", "lower": False, **before, **chosen}
+    if is_builtin(source):
+        how |= {key: chosen.get(key) for key in LAYOUT[1:]}
+    token, label = how.get("token_column"), how.get("label_column")
+    choice = Choice(token, label, labelled).checked()
+    guess = not labelled and not {"token_column", "label_column"} & set(chosen)
+    width = reading.get("columns")
+    of = width if type(width) is int else None
+    expected = Expected(frozenset(labels), label, of) if guess else None
+    return _read(source, how["format"], choice, how["scheme"], how["lower"], expected)
+
+
+def read_other(source: str | os.PathLike[str], **how: Any) -> Corpus:
+    """Read one more corpus beside a file that the options are for: a built-in one has no layout."""
+    if is_builtin(source):
+        how = {key: value for key, value in how.items() if key not in LAYOUT}
+    return read_corpus(source, **how)
+
+
+def as_corpus(
+    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
+    token_column: Column | None = None,
+    label_column: Column | None = None,
+) -> Corpus:
+    """A labelled corpus from a path, sentences, a dataset, a data frame, or a corpus."""
+    if isinstance(corpus, str | os.PathLike):
+        corpus = read_corpus(corpus, token_column=token_column, label_column=label_column)
+    elif not isinstance(corpus, Corpus):
+        corpus = Corpus.from_sentences(corpus, token_column=token_column, label_column=label_column)
+    elif (token_column, label_column) != (None, None):
+        raise CorpusError(
+            "a corpus that is read has no columns to choose from",
+            where=corpus.source,
+            remedy="give token_column and label_column where it is read",
+        )
+    if not corpus.labelled:
+        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
+    return corpus
+
+
+def _read(
+    source: str | os.PathLike[str],
+    format: str,
+    choice: Choice,
+    scheme: str,
+    lower: bool,
+    expected: Expected | None = None,
+) -> Corpus:
+    schemes.check(scheme)
     if format != "auto" and format not in READERS:
         raise CorpusError(
             f"unknown format {format!r}", remedy=f"choose one of auto, {', '.join(READERS)}"
         )
+    if is_builtin(source):
+        return read_builtin(os.fspath(source), format, choice, scheme, lower)
     started = time.perf_counter()
-    name, data = _bytes(source)
-    text = _decode(data, name)
-    if "\r" in text:
-        text = text.replace("\r\n", "\n")
-        text = text if "\n" in text else text.replace("\r", "\n")
-    lines = text.split("\n")
+    name, lines = read_lines(source)
     kind = _guess(name, lines) if format == "auto" else format
-    rows = READERS[kind](lines, name, Choice(token_column, label_column, labelled))
-    if labelled is None and set(rows.labels.index) == {"_"}:
-        rows = dataclasses.replace(rows, labels=Words())  # CoNLL-U's mark for "not annotated"
-    if lower:
-        names = [word.lower() for word in rows.tokens.index]
-        rows = dataclasses.replace(rows, tokens=rows.tokens.renamed(names, rows.tokens.numbers()))
+    remarks: tuple[str, ...] = ()
+    unclear = format == "auto" and kind == "conll" and _suffix(name) not in CONLL
+    if expected is not None and unclear and is_text(lines, name, expected):
+        kind, remarks = "text", (ASSUMED,)
+        choice = replace(choice, token=None, label=None)  # which were those of the model
+    rows = READERS[kind](lines, name, choice)
+    if choice.labelled is None and set(rows.labels.index) == {"_"}:
+        rows = replace(rows, labels=Words())  # CoNLL-U's mark for "not annotated"
     rows, found = schemes.apply(rows, scheme, name)
     corpus = Corpus.from_rows(rows, source=name, format=kind, scheme=found)
     reading = {
-        "token_column": token_column,
-        "label_column": label_column,
+        "token_column": choice.token,
+        "label_column": choice.label,
+        "columns": corpus.columns.of,
         "scheme": "auto" if found == "IOB2" else "keep",
         "lower": lower,
     }
-    return dataclasses.replace(corpus, reading=reading, seconds=time.perf_counter() - started)
-
-
-def _bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:
-    if os.fspath(source) == "-":
-        if sys.stdin is None:
-            raise CorpusError("closed", where="<stdin>", remedy="give a file, or pipe one in")
-        name, data = "<stdin>", sys.stdin.buffer.read()
-    else:
-        path, name = Path(source), os.fspath(source)
-        try:
-            data = path.read_bytes()
-        except IsADirectoryError:
-            raise CorpusError(
-                "is a directory", where=name, remedy="name one file inside it"
-            ) from None
-        except OSError as error:
-            raise CorpusError(
-                (error.strerror or str(error)).lower(),
-                where=name,
-                remedy="check the path and that the file may be read",
-            ) from None
-    if data.startswith(b"\x1f\x8b"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise CorpusError(
-                f"damaged gzip data ({error})", where=name, remedy="compress or copy the file again"
-            ) from None
-    return name, data
-
-
-def _decode(data: bytes, name: str) -> str:
-    nul = data.find(b"\0")
-    if nul >= 0:
-        raise CorpusError(
-            "a NUL byte: this is not a text file in UTF-8",
-            where=f"{name}, line {data.count(10, 0, nul) + 1}",
-            remedy="convert the file to UTF-8 (UTF-16 text and binary files have NUL bytes)",
-        )
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise CorpusError(
-            f"byte 0x{error.object[error.start]:02x} is not valid UTF-8",
-            where=f"{name}, line {line}",
-            remedy="convert the file to UTF-8, for example with iconv -f latin1 -t utf-8",
-        ) from None
+    corpus = replace(corpus.lowered() if lower else corpus, reading=reading, remarks=remarks)
+    return replace(corpus, seconds=time.perf_counter() - started)
 
 
 def _guess(name: str, lines: list[str]) -> str:
     """By the ending of the name; else by the first line that says something."""
-    suffix = Path(name.removesuffix(".gz")).suffix.lower()
-    if suffix in SUFFIXES:
-        return SUFFIXES[suffix]
+    if _suffix(name) in SUFFIXES:
+        return SUFFIXES[_suffix(name)]
     first = next((line for line in lines if not columns.blank(line)), "")
     if first.lstrip().startswith("{") and '"' in first:
         return "jsonl"
@@ -153,4 +177,8 @@ def _guess(name: str, lines: list[str]) -> str:
     cells = row.split("\t")
     if len(cells) == 10 and cells[0].split("-")[0].split(".")[0].isdigit():
         return "conllu"
-    return "tsv" if columns.is_header([cell.strip().lower() for cell in cells]) else "conll"
+    return "tsv" if is_header([cell.strip().lower() for cell in cells]) else "conll"
+
+
+def _suffix(name: str) -> str:
+    return Path(name.lower().removesuffix(".gz")).suffix

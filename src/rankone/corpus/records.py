@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import reprlib
-from array import array
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from rankone.corpus.columns import DOCSTART
-from rankone.corpus.corpus import Choice, Rows, Sentence
+import numpy as np
+
 from rankone.corpus.fields import Fields, Strings, listed
+from rankone.corpus.rows import DOCSTART, Choice, Columns, Rows, Sentence
+from rankone.corpus.source import printable
 from rankone.errors import CorpusError
+from rankone.plural import plural
 
 BATCH = 1000  # a dataset hands out a batch ten times as fast as its rows
 PAIRS = "give (tokens, labels), two lists of strings, or a mapping with these two keys"
 
-Part = tuple[Strings, Strings, int]  # tokens, labels, and the line or else the sentence's number
+
+class Part(NamedTuple):
+    """One sentence; a line of each token, or else the number of the sentence for all of them."""
+
+    tokens: Strings
+    labels: Strings
+    lines: Sequence[int] = ()
+    file: str | None = None
+    columns: Columns = Columns()
 
 
 def read_records(given: Any, source: str, choice: Choice) -> Rows:
     """Every record is one sentence; one without tokens is passed over, as is -DOCSTART-."""
-    rows = Rows()
-    for number, (tokens, labels, line) in enumerate(_parts(given, source, choice), start=1):
+    rows, columns = Rows(), Columns()
+    for number, part in enumerate(_parts(given, source, choice), start=1):
+        tokens, labels = part.tokens, part.labels
         if len(tokens) != len(labels):
             raise CorpusError(
-                f"{len(tokens)} tokens but {len(labels)} labels",
+                f"{plural(len(tokens), 'token')} but {plural(len(labels), 'label')}",
                 where=f"{source}, sentence {number}",
                 remedy="give exactly one label per token",
             )
@@ -32,14 +44,16 @@ def read_records(given: Any, source: str, choice: Choice) -> Rows:
             rows.starts.append(len(rows.tokens.ids))
             rows.tokens.extend(tokens)
             rows.labels.extend(labels)
-            rows.lines.extend(array("q", [line]) * len(tokens))
+            rows.lines.extend(part.lines if part.lines else [number] * len(tokens))
+            rows.files.append(part.file)
+            columns = part.columns
     if not rows.starts:
         raise CorpusError(
             "no sentence in it",
             where=source,
             remedy="give at least one; a generator can be read only once",
         )
-    return rows
+    return replace(rows, columns=columns)
 
 
 def _parts(given: Any, source: str, choice: Choice) -> Iterator[Part]:
@@ -68,7 +82,8 @@ def _rows(
             )
         for cells in zip(tokens, labels, strict=True):
             number += 1
-            yield *fields.strings(*cells, f"{source}, sentence {number}"), number
+            where = f"{source}, sentence {number}"
+            yield Part(*fields.strings(*cells, where), columns=fields.columns)
 
 
 def _keys(table: Any, source: str) -> list[Hashable]:
@@ -95,7 +110,7 @@ def _items(given: Iterable[Any], source: str, choice: Choice) -> Iterator[Part]:
         where = f"{source}, sentence {number}"
         if not isinstance(item, (Sentence, tuple)) and isinstance(item, Mapping):
             fields = fields or Fields.among(list(item), choice, where)
-            yield *fields.strings(*fields.of(item, where), where), number
+            yield Part(*fields.strings(*fields.of(item, where), where), columns=fields.columns)
         elif choice.token is not None or choice.label is not None:
             raise CorpusError(
                 "not a mapping, so there are no columns to choose from",
@@ -103,10 +118,28 @@ def _items(given: Iterable[Any], source: str, choice: Choice) -> Iterator[Part]:
                 remedy="leave token_column and label_column out",
             )
         elif isinstance(item, Sentence):
-            yield item.tokens, item.labels, item.line
+            yield _sentence(item, where)
         else:
             try:
                 tokens, labels = item
             except (TypeError, ValueError):
                 raise CorpusError("not a sentence", where=where, remedy=PAIRS) from None
-            yield *pair.strings(tokens, labels, where), number
+            yield Part(*pair.strings(tokens, labels, where))
+
+
+def _sentence(given: Sentence, where: str) -> Part:
+    """Anyone can make one, so its words and places are looked at."""
+    words = Fields().strings(given.tokens, given.labels, where)
+    lines = listed(given.lines, "lines", where) or [given.line] * len(words[0])
+    sound = len(lines) == len(words[0]) and all(
+        isinstance(line, int | np.integer) and 0 <= line < 1 << 63 for line in lines
+    )
+    if not sound or not isinstance(given.file, str | None):
+        raise CorpusError(
+            "lines that are not whole numbers, one per token"
+            if not sound
+            else "a file that is not the name of one",
+            where=where,
+            remedy="give Sentence(tokens, labels, line)",
+        )
+    return Part(*words, lines, None if given.file is None else printable(given.file))

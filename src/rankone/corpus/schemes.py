@@ -8,16 +8,20 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from rankone.corpus.corpus import Rows
+from rankone.corpus.rows import Rows, Words
 from rankone.errors import CorpusError
 
 TAG = re.compile(r"O|[BI]-.+")
 
 
-def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
-    """The rows as asked for, and the scheme they are now in (None if they are no entity tags)."""
+def check(scheme: str) -> None:
+    """Refuse a scheme that nobody knows."""
     if scheme not in ("keep", "iob2", "auto"):
         raise CorpusError(f"unknown scheme {scheme!r}", remedy="choose keep, iob2 or auto")
+
+
+def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
+    """The rows as asked for, and the scheme they are now in (None if they are no entity tags)."""
     kinds = list(rows.labels.index)
     strays = {tag for tag in kinds if not TAG.fullmatch(tag)}
     if strays or set(kinds) <= {"O"}:
@@ -36,7 +40,7 @@ def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
         return rows, "IOB1"
     ids = rows.labels.numbers() + len(kinds) * opens
     begins = [f"B-{tag[2:]}" for tag in kinds]
-    return dataclasses.replace(rows, labels=rows.labels.renamed([*kinds, *begins], ids)), "IOB2"
+    return dataclasses.replace(rows, labels=Words.renamed([*kinds, *begins], ids)), "IOB2"
 
 
 def opening(rows: Rows) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ import os
 import reprlib
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 from operator import eq
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -101,13 +101,9 @@ class RankOneClassifier(BaseEstimator):
         """A list of labels per sequence."""
         check_is_fitted(self, "model_")
         words = _strings(X, "X")
-        # Were a long sequence refused, as by `Model.predict`, a cross validation would lose the
-        # fold that holds the longest one.
-        step = self.model_.network.shape.positions or 1 + max(map(len, words), default=0)
-        pieces = [w[k : k + step] for w in words for k in range(0, len(w), step)]
-        found = chain.from_iterable(self.model_.predict(pieces))
+        found = self.model_.predict(words)
         # An array, since cross_val_predict cannot join lists of unequal lengths.
-        return np.fromiter((list(islice(found, len(w))) for w in words), object, len(words))
+        return np.fromiter(found, object, len(words))
 
     def score(self, X: Sequences, y: Sequences) -> float:
         """The share of tokens whose label is right."""

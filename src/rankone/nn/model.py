@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankone.errors import LengthError, ModelError
+from rankone.errors import LengthError, ModelError, SettingError
 from rankone.nn import store
 from rankone.nn.classifier import TokenClassifier
 from rankone.nn.evaluate import Evaluator
+from rankone.nn.pieces import cut
 from rankone.nn.store import Words
 
 Floats = NDArray[np.float64]
@@ -51,15 +53,18 @@ class Model:
         """For pickles and other processes: the words themselves, not the way to get them."""
         return {**self.__dict__, "_vocabulary": self.vocabulary}
 
-    def predict(self, sentences: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
-        """The label of every token. A word the model does not know gets the row kept for those."""
-        given = [tuple(sentence) for sentence in map(_words, sentences)]
-        full = [tokens for tokens in given if tokens]
-        offsets = np.cumsum([0, *map(len, full)])
-        ids = self.rows([token for tokens in full for token in tokens])
-        names = np.array(self.labels, dtype=object)[self.label_ids(ids, offsets)].tolist()
-        found = iter([tuple(names[a:b]) for a, b in pairwise(offsets)])
-        return [next(found) if tokens else () for tokens in given]
+    def predict(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
+        """The label of every token, a list for each sentence (a list of words, or a `Sentence`).
+
+        A word the model does not know gets the row kept for those. A sentence longer than the table
+        of positions is labelled in pieces as long as the table, each as if it stood alone.
+        """
+        given = [_words(sentence, i) for i, sentence in enumerate(sentences)]
+        offsets = np.cumsum([0, *map(len, given)])
+        ids = self.rows(list(chain.from_iterable(given)))
+        full = offsets[np.append(True, np.diff(offsets) > 0)]  # without those that are empty
+        names = np.array(self.labels, dtype=object)[self.label_ids(ids, full)].tolist()
+        return [names[a:b] for a, b in pairwise(offsets.tolist())]
 
     def rows(self, words: Sequence[str]) -> Ints:
         """Rows of the token table for these words."""
@@ -68,18 +73,9 @@ class Model:
         unknown, index = len(self.vocabulary), self._index
         return np.fromiter((index.get(word, unknown) for word in words), np.int64, len(words))
 
-    def label_ids(
-        self,
-        token_ids: Ints,
-        offsets: Ints,
-        *,
-        where: Callable[[int], str] = lambda sentence: f"sentence {sentence + 1}",
-    ) -> Ints:
-        """Labels as numbers, for sentences ``offsets[j]:offsets[j + 1]`` of rows of the table.
-
-        `where` names a sentence in the error for one that is longer than the table of positions.
-        """
-        check_lengths(np.diff(offsets), self.network.shape.positions, where)
+    def label_ids(self, token_ids: Ints, offsets: Ints) -> Ints:
+        """Labels as numbers, for sentences ``offsets[j]:offsets[j + 1]`` of rows of the table;
+        those that are longer than the table of positions are cut into pieces."""
         if not len(token_ids):
             return np.empty(0, dtype=np.int64)
         head = self.network.head
@@ -93,7 +89,8 @@ class Model:
         def read(features: Floats) -> Ints:
             return np.asarray((weight @ features + bias[:, None]).argmax(0), dtype=np.int64)
 
-        return np.asarray(Evaluator(self.network).run(token_ids, offsets, read), dtype=np.int64)
+        pieces = cut(offsets, self.network.shape.positions)
+        return np.asarray(Evaluator(self.network).run(token_ids, pieces, read), dtype=np.int64)
 
     def save(
         self, directory: str | os.PathLike[str], *, report: Mapping[str, Any] | None = None
@@ -110,10 +107,18 @@ class Model:
         return {word: i for i, word in enumerate(self.vocabulary)}
 
 
-def _words(sentence: Sequence[str]) -> Sequence[str]:
-    if isinstance(sentence, str):
-        raise TypeError(f"a sentence is a list of words, not a string: {sentence[:40]!r}")
-    return sentence
+def _words(sentence: Any, number: int) -> list[str]:
+    """The words of a sentence; a string is none, nor is anything in it that is not a string."""
+    given = getattr(sentence, "tokens", sentence)
+    words = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+    wrong = [given] if words is None else [word for word in words if not isinstance(word, str)]
+    if words is None or wrong:
+        raise SettingError(
+            f"{reprlib.repr(wrong[0])} is not a {'list of words' if words is None else 'word'}",
+            where=f"sentence {number + 1}",
+            remedy="give a list of strings for each sentence: [['a', 'rose'], ['the', 'rose']]",
+        )
+    return words
 
 
 def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) -> None:

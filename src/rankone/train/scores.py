@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankone.corpus import Corpus
 from rankone.nn import Model
+from rankone.nn.pieces import in_pieces
 
 Ints = NDArray[np.int64]
 Entity = tuple[int, int, str]
@@ -18,7 +19,8 @@ Entity = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Scores:
-    """Of a model on one corpus. ``unknown`` counts tokens that are not in its vocabulary;
+    """Of a model on one corpus. ``unknown`` counts tokens that are not in its vocabulary,
+    ``in_pieces`` sentences that are longer than its table of positions;
     precision, recall and F1 are those of whole entities, None where labels are no entity tags."""
 
     source: str
@@ -26,6 +28,7 @@ class Scores:
     unknown: int
     right: int
     accuracy: float
+    in_pieces: int = 0
     precision: float | None = None
     recall: float | None = None
     f1: float | None = None
@@ -42,10 +45,7 @@ def score(model: Model, corpus: Corpus) -> Scores:
 def predict(model: Model, corpus: Corpus) -> tuple[Ints, int]:
     """The number of each token's label, and how many tokens are unknown words."""
     rows = model.rows(corpus.vocabulary)[corpus.token_ids]
-    starts = corpus.lines[corpus.offsets[:-1]]
-    found = model.label_ids(
-        rows, corpus.offsets, where=lambda j: f"{corpus.source}, line {starts[j]}"
-    )
+    found = model.label_ids(rows, corpus.offsets)
     return found, int((rows == len(model.vocabulary)).sum())
 
 
@@ -70,6 +70,7 @@ def compare(model: Model, corpus: Corpus, found: Ints, unknown: int) -> Scores:
         unknown=unknown,
         right=right,
         accuracy=right / corpus.n_tokens,
+        in_pieces=in_pieces(corpus.lengths, model.network.shape.positions),
         **spans,
     )
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rankone.construct.conditions import as_corpus, check_sentences
-from rankone.corpus import Ceiling, Corpus, contexts
+from rankone.corpus import Ceiling, Corpus, as_corpus, contexts
 from rankone.corpus.ceilings import best_targets
 from rankone.errors import TrainingError
 from rankone.nn import Model, TokenClassifier
@@ -63,10 +62,8 @@ def train_model(
         raise TrainingError("no directory to resume from", remedy="name it with out (--out)")
     settings = settings or Settings()
     corpus = as_corpus(corpus)
-    shape = settings.network(corpus)
+    settings.network(corpus)  # refuses what does not go together, before all the work
     others = [as_corpus(other) for other in evaluate]
-    for other in others:  # before all the work, not after
-        check_sentences(other, shape.positions)
     with contextlib.ExitStack() as stack:
         stack.enter_context(arithmetic(threads))
         processes = stack.enter_context(join(device))

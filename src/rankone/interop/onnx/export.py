@@ -138,12 +138,12 @@ def opened(data: bytes) -> Any:
 
 def rows_of(model: Model, corpus: Corpus) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The corpus as rows of the token table; refuses sentences that are too long to be compared."""
-    shape, lines = model.network.shape, corpus.lines[corpus.offsets[:-1]]
-    check_lengths(corpus.lengths, shape.positions, lambda j: f"{corpus.source}, line {lines[j]}")
+    shape = model.network.shape
+    check_lengths(corpus.lengths, shape.positions, corpus.place_of_sentence)
     if corpus.longest**2 * shape.heads > SCORES:
         raise SizeError(
             f"a sentence of {corpus.longest:,} tokens: an ONNX graph holds all its scores at once",
-            where=f"{corpus.source}, line {lines[corpus.lengths.argmax()]}",
+            where=corpus.place_of_sentence(int(corpus.lengths.argmax())),
             remedy="compare on a corpus with shorter sentences, or on none",
         )
     return model.rows(corpus.vocabulary)[corpus.token_ids]

@@ -1,0 +1,94 @@
+"""Conflicts: one context with several labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from itertools import groupby, islice
+from typing import Any
+
+from rankone.corpus.corpus import Corpus
+from rankone.corpus.rows import Ints
+
+SHOWN = 10  # lines of a label, and labels, that are spelled out
+AROUND = 8  # tokens on either side that are shown
+KEPT = 100  # and kept, so that long sentences in conflict everywhere do not fill the memory
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """One context with several labels: its token, its place in the (first) sentence, the sentence,
+    and the lines that carry each label.
+
+    The sentence is kept whole or, if it is long, for 100 tokens on either side: its first word is
+    token ``start``. Where the rows come from several files, ``files`` names that of each line; for
+    sentences made in Python, lines are numbers of sentences (``unit``).
+    """
+
+    token: str
+    position: int  # from 1
+    sentence: list[str]
+    labels: dict[str, list[int]]
+    start: int = 1
+    files: dict[str, list[str]] = field(default_factory=dict)
+    unit: str = "line"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """With a few lines per label, and how many more there are."""
+        sides = [f"{label} {self._lines(label)}" for label in islice(self.labels, SHOWN)]
+        if len(self.labels) > SHOWN:
+            sides.append(f"and {len(self.labels) - SHOWN:,} more labels")
+        return f"{self.token!r} (token {self.position}): {'; '.join(sides)}"
+
+    def excerpt(self) -> str:
+        """The sentence, as far as it is near the token, which stands in brackets."""
+        at = self.position - self.start
+        before, after = self.sentence[max(at - AROUND, 0) : at], self.sentence[at + 1 :][:AROUND]
+        parts = ["..."] * (at > AROUND) + before + [f"[{self.token}]"] + after
+        return " ".join(parts + ["..."] * (at + AROUND + 1 < len(self.sentence)))
+
+    def _lines(self, label: str) -> str:
+        lines = self.labels[label]
+        files = self.files.get(label, [""] * len(lines))
+        shown = list(zip(files, lines, strict=True))[:SHOWN]
+        parts = [
+            _listed(self.unit, [line for _, line in group]) + (f" of {file}" if file else "")
+            for file, group in groupby(shown, lambda pair: pair[0])
+        ]
+        more = f" and {len(lines) - SHOWN:,} more" if len(lines) > SHOWN else ""
+        return f"{'on' if self.unit == 'line' else 'in'} {', '.join(parts)}{more}"
+
+
+def find_conflicts(corpus: Corpus, groups: Ints, members: Ints) -> list[Conflict]:
+    """The contexts that carry more than one label, with the lines of every row, in file order.
+
+    `members` are the tokens of those contexts, as `best_targets` finds them.
+    """
+    found: dict[int, Conflict] = {}
+    unit = "sentence" if corpus.files == (None,) else "line"
+    several = len(corpus.files) > 1
+    columns = groups, corpus.sentence_of, corpus.positions, corpus.label_ids, corpus.lines
+    for group, sentence, position, label, line in zip(
+        *(column[members].tolist() for column in columns), strict=True
+    ):
+        if group not in found:
+            first, behind = corpus.offsets[sentence : sentence + 2].tolist()
+            start = max(position - KEPT, 0)
+            ids = corpus.token_ids[first + start : min(first + position + KEPT + 1, behind)]
+            words = [corpus.vocabulary[i] for i in ids.tolist()]
+            token = words[position - start]
+            found[group] = Conflict(token, position + 1, words, {}, start + 1, unit=unit)
+        conflict, name = found[group], corpus.label_names[label]
+        conflict.labels.setdefault(name, []).append(line)
+        if several:
+            file = corpus.files[corpus.file_ids[sentence]] or corpus.source
+            conflict.files.setdefault(name, []).append(file)
+    return list(found.values())
+
+
+def _listed(unit: str, numbers: Iterable[int]) -> str:
+    numbers = list(numbers)
+    return f"{unit}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"

@@ -1,0 +1,149 @@
+"""What readers are asked for and what they return: rows of tokens and labels, and their places."""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankone.errors import CorpusError
+
+Ints = NDArray[np.int64]
+Column = int | str
+NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
+DOCSTART = "-DOCSTART-"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sequence: its tokens, one label per token (none if unlabelled), and where it stood.
+
+    Tokens and labels are lists, which is what scorers and tokenizers expect. ``lines`` has the line
+    of every token, and is empty if all are on ``line``; ``file`` is None for sentences made in
+    Python, whose ``line`` is their number.
+    """
+
+    tokens: list[str]
+    labels: list[str]
+    line: int
+    lines: list[int] = field(default_factory=list)
+    file: str | None = None
+
+
+class Words:
+    """A column of words as numbers: ``ids[i]`` is the number of row i, ``index`` that of a word.
+
+    Words are numbered as they come: ``ids.append(index[word])`` gives a new word the next number.
+    """
+
+    def __init__(self) -> None:
+        self.index: defaultdict[str, int] = defaultdict()
+        self.index.default_factory = self.index.__len__
+        self.ids = array("q")
+
+    def __iter__(self) -> Iterator[str]:
+        names = list(self.index)
+        return (names[i] for i in self.ids)
+
+    def extend(self, words: Iterable[str]) -> None:
+        self.ids.extend(map(self.index.__getitem__, words))
+
+    def numbers(self) -> Ints:
+        return np.array(self.ids, dtype=np.int64)
+
+    @classmethod
+    def renamed(cls, names: list[str], ids: Ints) -> Words:
+        """Row i is ``names[ids[i]]``; names may repeat, and words are numbered as they come."""
+        words = cls()
+        first = np.sort(np.unique(ids, return_index=True)[1])
+        number = np.zeros(len(names), dtype=np.int64)
+        for i in ids[first].tolist():
+            number[i] = words.index[names[i]]
+        words.ids.frombytes(number[ids].tobytes())
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where tokens and labels were found: the number of a column (from 1), its name, or a key.
+
+    None where the layout has no columns, and for labels where there are none; ``of`` is the number
+    of columns of a row.
+    """
+
+    token: Column | None = None
+    label: Column | None = None
+    of: int | None = None
+
+    def __str__(self) -> str:
+        parts = [
+            f"{what} in {f'column {column}' if isinstance(column, int) else repr(column)}"
+            for what, column in (("tokens", self.token), ("labels", self.label))
+            if column is not None
+        ]
+        if self.of is not None:
+            parts[-1] += f" of {self.of}"
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What every reader returns: the rows of all sentences in one run, and where each starts."""
+
+    tokens: Words = field(default_factory=Words)
+    labels: Words = field(default_factory=Words)  # empty if the corpus is unlabelled
+    lines: array[int] = field(default_factory=lambda: array("q"))
+    starts: array[int] = field(default_factory=lambda: array("q"))
+    files: list[str | None] = field(default_factory=list)  # of each sentence; empty: all of one
+    columns: Columns = field(default_factory=Columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to take of each row: token and label by number (from 1, or from the end) or by name.
+
+    ``labelled`` None means: labels, if there are any.
+    """
+
+    token: Column | None = None
+    label: Column | None = None
+    labelled: bool | None = True
+
+    def checked(self) -> Choice:
+        """Refuse what cannot be the number or the name of a column."""
+        for what, column in (("token", self.token), ("label", self.label)):
+            sound = column is None or (type(column) is int and abs(column) < 10**9)
+            if isinstance(column, str):
+                sound = bool(column) and not re.search("[\0\ud800-\udfff]", column)
+            if not sound:
+                raise CorpusError(
+                    f"{what}_column cannot be {_short(column)}",
+                    remedy="give the number of a column (from 1), or its name",
+                )
+        return self
+
+
+def is_number(column: Column) -> bool:
+    """Whether a column is chosen by its number, which may be spelled out as a string."""
+    return isinstance(column, int) or NUMBER.fullmatch(column) is not None
+
+
+def check_word(word: str, where: str) -> None:
+    """Refuse what no text file can hold: nothing, NUL, or half of a surrogate pair."""
+    bad = re.search("[\0\ud800-\udfff]", word)
+    if bad or not word:
+        what = "an empty word" if not word else "a NUL character in a word"
+        what = "half of a surrogate pair in a word" if bad and bad[0] != "\0" else what
+        raise CorpusError(what, where=where, remedy="take it out")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, int) and abs(value) >= 10**9:
+        return "so large a number"
+    return reprlib.repr(value).encode("utf-8", "backslashreplace").decode()

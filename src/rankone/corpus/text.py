@@ -1,0 +1,85 @@
+"""Plain text, one sentence per line, and how it is told from columns where nobody says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Set
+from dataclasses import dataclass, field
+from itertools import islice
+
+from rankone.corpus.choice import has_column, place
+from rankone.corpus.columns import blank
+from rankone.corpus.rows import DOCSTART, Choice, Column, Rows, is_number
+from rankone.errors import CorpusError
+
+SEEN = 1000  # rows that are looked at
+MANY = 10  # lines of text are hardly all as long as one another
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a model knows of the corpus it was made from: its labels, the column they stood in (None
+    for the last), and the number of columns (None if it had none)."""
+
+    labels: Set[str] = field(default_factory=frozenset)
+    label: Column | None = None
+    of: int | None = None
+
+    def known(self, cells: list[str]) -> bool:
+        """Whether the row has a label of the model where its corpus has labels."""
+        column = -1 if self.label is None or not is_number(self.label) else self.label
+        if len(cells) < 2 or not has_column(column, len(cells)):
+            return False
+        return cells[place(column, len(cells), "", "label")] in self.labels
+
+
+def read_text(lines: list[str], name: str, choice: Choice) -> Rows:
+    """Every line is one sentence, split at white space."""
+    if choice.labelled:
+        raise CorpusError(
+            "plain text has no labels",
+            where=name,
+            remedy="give a labelled file, or labelled=False to read the text for a prediction",
+        )
+    if choice.token is not None or choice.label is not None:
+        raise CorpusError(
+            "plain text has no columns to choose from",
+            where=name,
+            remedy="leave token_column and label_column out, or choose another format",
+        )
+    rows = Rows()
+    for number, line in enumerate(lines, start=1):
+        tokens = line.split()
+        if tokens and tokens != [DOCSTART]:
+            rows.starts.append(len(rows.tokens.ids))
+            rows.tokens.extend(tokens)
+            rows.lines.extend([number] * len(tokens))
+    return rows
+
+
+def is_text(lines: list[str], name: str, expected: Expected) -> bool:
+    """Whether a file that may have columns is plain text; refused where it could be either.
+
+    Rows of columns are all equally wide, and have labels of the model; lines of text are neither.
+    One word per line is a column of tokens. See the guide for the rule in full.
+    """
+    first = next((line for line in lines if not blank(line)), "")
+    cells = (line.split() for line in lines if not blank(line))
+    rows = list(islice((row for row in cells if row and row[0] != DOCSTART), SEEN))
+    widths = Counter(map(len, rows))
+    if "\t" in first or set(widths) <= {1}:
+        return False
+    width, equal = widths.most_common(1)[0]
+    if len(widths) > 1:  # the reader of columns will refuse it, and name the row
+        known = sum(len(row) == width and expected.known(row) for row in rows)
+        return 2 * (equal if equal >= MANY else known) <= len(rows)
+    known = sum(map(expected.known, rows))
+    if len(rows) == 1:
+        return not known or expected.of not in (None, width)
+    if known or width == expected.of:
+        return False
+    raise CorpusError(
+        f"text or columns? Every line has {width} words, and no label of the model",
+        where=name,
+        remedy="say which: --format text or --format conll",
+    )
