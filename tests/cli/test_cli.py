@@ -139,14 +139,6 @@ def test_predict_reads_text_as_the_model_did(run: Run, tmp_path: Path) -> None:
     assert run("predict", tmp_path / "m", path, "--json").json["accuracy"] == 1.0
 
 
-def test_predict_refuses_a_sentence_that_is_too_long(run: Run, model: Path, tmp_path: Path) -> None:
-    text = tmp_path / "text"
-    text.write_text("the\n\nthe\nwill\nrun\nrun\n")
-    answer = run("predict", model, text)
-    assert answer.code == 2
-    assert f"{text}, line 3: 4 tokens, but the table of positions has 3" in answer.err
-
-
 def test_predict_reads_the_columns_the_model_was_made_from(
     run: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby, islice
 from typing import Any
 
-from rankone.corpus.corpus import Corpus
+from rankone.corpus.corpus import PYTHON, Corpus
 from rankone.corpus.rows import Ints
 
 SHOWN = 10  # lines of a label, and labels, that are spelled out
@@ -84,7 +84,7 @@ def find_conflicts(corpus: Corpus, groups: Ints, members: Ints) -> list[Conflict
         conflict, name = found[group], corpus.label_names[label]
         conflict.labels.setdefault(name, []).append(line)
         if several:
-            file = corpus.files[corpus.file_ids[sentence]] or corpus.source
+            file = corpus.files[corpus.file_ids[sentence]] or PYTHON
             conflict.files.setdefault(name, []).append(file)
     return list(found.values())
 

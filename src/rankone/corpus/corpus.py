@@ -109,7 +109,8 @@ class Corpus:
         sentence = int(self.offsets.searchsorted(token, side="right")) - 1
         file = self.files[self.file_ids[sentence]]
         if file is None:
-            return f"{self.source}, sentence {self.lines[token]}"
+            name = self.source if len(self.files) == 1 else PYTHON
+            return f"{name}, sentence {self.lines[token]}"
         return f"{file}, line {self.lines[token]}"
 
     def place_of_sentence(self, sentence: int) -> str:

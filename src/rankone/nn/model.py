@@ -53,7 +53,7 @@ class Model:
         """For pickles and other processes: the words themselves, not the way to get them."""
         return {**self.__dict__, "_vocabulary": self.vocabulary}
 
-    def predict(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
+    def predict(self, sentences: Iterable[Any]) -> list[list[str]]:
         """The label of every token, a list for each sentence (a list of words, or a `Sentence`).
 
         A word the model does not know gets the row kept for those. A sentence longer than the table

@@ -46,6 +46,7 @@ class Reading(TypedDict):
 
     token_column: NotRequired[Column]
     label_column: NotRequired[Column]
+    columns: NotRequired[Annotated[int, Meta(ge=1)] | None]  # how many there were
     scheme: NotRequired[Literal["keep", "iob2", "auto"]]
     lower: NotRequired[bool]
 
