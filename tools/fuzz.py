@@ -1,0 +1,269 @@
+"""Coverage-guided fuzzing of everything that reads files: python tools/fuzz.py TARGET --seconds N
+
+Whatever the bytes, a reader gives what it promises or a RankOneError, in time linear in their
+number. Atheris (pip install atheris) mutates made-up files of every layout; the first input that
+breaks the promise ends the run, is kept in --findings, and is run again by --replay FILE. What is
+found becomes a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+Run = Callable[[bytes], None]
+
+ROWS = (
+    b"the DT O\nwill NN B-X\n\nthe DT O\nwill MD I-X\n",
+    b"-DOCSTART- -X- O\n\nthe DT O\n-DOCSTART- -X- O\nend NN B-X\n",
+    b"a\tX\nrose\tY\n\nis\tZ\n",
+    b"token\tlemma\tner\nNew York\tNew York\tB-LOC\nis\tbe\tO\n",
+    b"\xef\xbb\xbfa X\r\nb Y\r\n\r\nc X\r\n",
+    b"a X\rb Y\r\rc X\r",
+    b"# sent_id = 1\n1-2\tdon't" + b"\t_" * 8 + b"\n1\tdo\tdo\tAUX\tVB" + b"\t_" * 5 + b"\n",
+    b'{"tokens": ["a", "rose"], "labels": ["X", 2]}\n\n{"tokens": [], "labels": []}\n',
+    b'{"tokens": ["\\ud83d\\ude00", "-DOCSTART-"], "labels": ["O", "O"]}\n',
+    b"Foo bar baz the qux\nA line of another length .\n",
+    b"one\nword\n\nper\nline\n",
+    b"\xc2\xa0 X\n\xe3\x80\x80 Y\n\xe2\x80\xa8 \xef\xbb\xbf\n",
+    gzip.compress(b"the DT O\nwill NN B-X\n", mtime=0),
+)
+# In the spelling of libFuzzer's dictionaries.
+WORDS = tuple(r"-DOCSTART- \"tokens\" \"labels\" \x09 \x1f\x8b token\x09tag B- I- 1.1".split())
+JSON = tuple(r"null NaN Infinity 1e400 -1 \"\\ud800\" [[[[ {} [] true 0.5".split())
+
+
+class Target(NamedTuple):
+    """What to run on bytes, what to begin with, and words that the fuzzer may put in."""
+
+    run: Run
+    seeds: list[bytes]
+    words: tuple[str, ...]
+
+
+def corpus(_: Path) -> Target:
+    """Every reader; the first byte chooses how, the rest is the file."""
+    from rankone import inspect, read_corpus
+    from rankone.corpus.read import READERS, read_like
+
+    formats = ("auto", *READERS)
+    options = (
+        {},
+        {"labelled": False},
+        {"labelled": None, "lower": True},
+        {"label_column": 2, "scheme": "auto"},
+        {"token_column": -1, "label_column": "tags", "labelled": None},
+    )
+
+    def run(data: bytes) -> None:
+        chosen, data = (data[0], data[1:]) if data else (0, b"")
+        sys.stdin = io.TextIOWrapper(io.BytesIO(data))
+        started = time.perf_counter()
+        how = divmod(chosen, len(formats))
+        if how[0] % 6 == 5:
+            found = read_like("-", {"columns": 3}, {"O", "X", "."}, labelled=None)
+        else:
+            found = read_corpus("-", format=formats[how[1]], **options[how[0] % 6])
+        assert found.n_tokens > 0
+        assert found.offsets[-1] == found.n_tokens == len(found.lines)
+        assert (found.lengths > 0).all()
+        json.dumps([found.place(0), repr(found), *found.vocabulary]).encode()
+        if found.labelled:
+            json.dumps(inspect(found).to_json(), ensure_ascii=False).encode()
+        assert time.perf_counter() - started < 1 + len(data) / 10_000
+
+    n = len(formats)
+    seeds = [bytes([k * n + f]) + rows for k in range(6) for f in range(n) for rows in ROWS]
+    return Target(run, seeds, WORDS)
+
+
+def vectors(home: Path) -> Target:
+    from rankone import read_vectors
+
+    path = home / "vectors"
+    seeds = [b"2 2\na 1 2\nrose 3e-3 4\n", b"a\t1\n\xc2\xa0 2\nrose 3\n", b"a 1 nan\nrose inf 1\n"]
+    return Target(_file(path, lambda: read_vectors(path, ("a", "rose"))), seeds, JSON)
+
+
+def model(home: Path) -> Target:
+    """A model directory, in our layout, with one file of it changed."""
+    from rankone import load, memorize
+
+    memorize([(["a", "rose"], ["X", "Y"]), (["rose", "a"], ["X", "Y"])]).save(home / "model")
+    return _directory(home / "model", lambda: load(home / "model").predict([["a", "other"]]))
+
+
+def hub(home: Path) -> Target:
+    """The same in the layout of Hugging Face."""
+    from rankone import export_hf, load, memorize
+
+    made = memorize([(["a", "rose"], ["X", "Y"]), (["rose", "a"], ["X", "Y"])]).model
+    export_hf(made, home / "hub")
+    for path in (home / "hub").iterdir():
+        if path.suffix not in (".json", ".safetensors"):
+            path.unlink()
+    return _directory(home / "hub", lambda: load(home / "hub").predict([["a", "other"]]))
+
+
+def certificate(home: Path) -> Target:
+    """A certificate that is read, and if it can be read checked against its model and corpus."""
+    from rankone import certify_model, memorize, read_corpus
+    from rankone.certify import check_certificate, read_certificate
+
+    path, toy = home / "certificate.json", read_corpus("toy")
+    made = memorize(toy).model
+    certify_model(made, toy).save(path)
+    seeds = [path.read_bytes()]
+
+    def check() -> None:
+        found = read_certificate(path)
+        json.dumps(found.to_json()).encode()
+        if found.cap <= 1000:  # a larger one may rightly take its time
+            check_certificate(found, made, toy)
+
+    return Target(_file(path, check), seeds, JSON)
+
+
+def checkpoint(home: Path) -> Target:
+    """A run that is resumed from a checkpoint that was edited and renamed to its hash."""
+    from rankone import Settings, read_corpus, train_model
+
+    settings, toy = Settings(epochs=1, dim=2), read_corpus("toy")
+    train_model(toy, settings, out=home / "run")
+    whole = {path.name: path.read_bytes() for path in (home / "run").iterdir() if path.is_file()}
+    names = [name for name in whole if name.startswith("checkpoint-")]
+
+    def run(data: bytes) -> None:
+        shutil.rmtree(home / "run")
+        (home / "run").mkdir()
+        for name, content in whole.items():
+            if name not in names:
+                (home / "run" / name).write_bytes(content)
+        digest = sha256(data).hexdigest()[:16]
+        (home / "run" / f"checkpoint-000000001-{digest}.safetensors").write_bytes(data)
+        train_model(toy, settings, out=home / "run", resume=True)
+
+    return Target(run, [whole[name] for name in names], JSON)
+
+
+def approximation(home: Path) -> Target:
+    """The network and the report that approximate wrote."""
+    from rankone import approximate, load_approximation
+
+    where = home / "approximation"
+    approximate("nearest", n=2, grid=2).save(where)
+    return _directory(where, lambda: load_approximation(where))
+
+
+TARGETS: dict[str, Callable[[Path], Target]] = {
+    "corpus": corpus,
+    "vectors": vectors,
+    "model": model,
+    "hub": hub,
+    "certificate": certificate,
+    "checkpoint": checkpoint,
+    "approximation": approximation,
+}
+
+
+def _file(path: Path, read: Callable[[], object]) -> Run:
+    def run(data: bytes) -> None:
+        path.write_bytes(data)
+        read()
+
+    return run
+
+
+def _directory(where: Path, read: Callable[[], object]) -> Target:
+    """The first byte chooses the file, the rest is what it holds."""
+    whole = {path.name: path.read_bytes() for path in sorted(where.iterdir()) if path.is_file()}
+    names = list(whole)
+
+    def run(data: bytes) -> None:
+        name, data = (names[data[0] % len(names)], data[1:]) if data else (names[0], b"")
+        (where / name).write_bytes(data)
+        try:
+            read()
+        finally:
+            (where / name).write_bytes(whole[name])
+
+    return Target(run, [bytes([i]) + whole[name] for i, name in enumerate(names)], JSON)
+
+
+def kept(run: Run) -> Run:
+    """The promise: no other error than ours."""
+    from rankone import RankOneError
+
+    def one(data: bytes) -> None:
+        try:
+            run(data)
+        except RankOneError as error:
+            str(error).encode()
+            if not error.remedy:
+                raise AssertionError("an error without a remedy") from error
+
+    return one
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="0: another one every time")
+    parser.add_argument("--findings", type=Path, default=Path("findings"))
+    parser.add_argument("--replay", type=Path, help="run one file and leave")
+    parser.add_argument("--home", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.home:
+        return fuzz(given)
+    with tempfile.TemporaryDirectory() as home:
+        if given.replay:
+            kept(TARGETS[given.target](Path(home)).run)(given.replay.read_bytes())
+            return 0
+        # The fuzzer ends its process without cleaning up, so it gets one of its own.
+        return subprocess.run([sys.executable, *sys.argv, "--home", home]).returncode
+
+
+def fuzz(given: argparse.Namespace) -> int:
+    """Fuzz until the time is over or something is found, which ends the process."""
+    try:
+        import atheris
+    except ImportError:
+        sys.exit("fuzzing needs atheris\n  remedy: pip install atheris")
+    with atheris.instrument_imports(include=["rankone"]):
+        target = TARGETS[given.target](given.home)
+    seeds, words = given.home / "seeds", given.home / "words"
+    seeds.mkdir()
+    for i, seed in enumerate(target.seeds):
+        (seeds / str(i)).write_bytes(seed)
+    words.write_text("".join(f'"{word}"\n' for word in target.words))
+    given.findings.mkdir(exist_ok=True)
+    flags = {
+        "max_total_time": given.seconds,
+        "seed": given.seed,
+        "dict": words,
+        "timeout": 60,
+        "max_len": 1 << 14,
+        "rss_limit_mb": 4096,
+        "artifact_prefix": f"{given.findings}/{given.target}-",
+        "print_final_stats": 1,
+    }
+    settings = [f"-{name}={value}" for name, value in flags.items()]
+    atheris.Setup([sys.argv[0], *settings, str(seeds)], kept(target.run))
+    atheris.Fuzz()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
