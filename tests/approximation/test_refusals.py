@@ -178,7 +178,6 @@ NAN, INF = float("nan"), float("inf")
         *({"seed": seed} for seed in (-1, "a", 1.5)),
         *({"readout": readout} for readout in ("planes", None)),
         {"grid": 4, "epsilon": 0.1},
-        {"grid": None},
         *(
             {"domain": domain}
             for domain in (None, 5, "ab", (0, 1, 2), (1, 0), (0, 0), (0, NAN), (0, INF))

@@ -18,7 +18,7 @@ from rankone.approximation.settings import check_settings, read_domain
 from rankone.errors import SettingError, SizeError
 from rankone.progress import Progress
 
-SAMPLES = 1 << 16
+TOKENS, GRID, SAMPLES = 2, 32, 1 << 16  # unless something else is asked for
 FIRST = 2  # the grid that an error is first measured on
 SLACK = 1.03  # how much finer a grid is taken than the last error says
 FASTEST = {"constant": 1.2, "linear": 3.0}  # more than the rate at which an error can fall
@@ -27,7 +27,7 @@ FASTEST = {"constant": 1.2, "linear": 3.0}  # more than the rate at which an err
 def approximate(
     f: Function | str,
     *,
-    n: int,
+    n: int = TOKENS,
     d: int = 1,
     domain: ArrayLike = (0.0, 1.0),
     grid: int | None = None,
@@ -47,8 +47,8 @@ def approximate(
     f takes an array (batch, n, d) to (batch, n, m), for each sequence by itself and whatever the
     order of its tokens; with `positions` the order may matter. Or it is the name of a built-in
     function. `domain` is low and high, numbers or a number per coordinate. Give the `grid`, the
-    number D of cells per coordinate, or the `epsilon` that d_p(f, network) must stay below; then a
-    grid is found. `readout` "linear" puts a plane on each cell instead of a constant. With a
+    number D of cells per coordinate (32), or the `epsilon` that d_p(f, network) must stay below;
+    then a grid is found. `readout` "linear" puts a plane on each cell instead of a constant. With a
     `lipschitz` constant of f (Euclidean norms) the bound is guaranteed; it is known for built-in
     functions. `delta` is the width of the quantiser's ramps in the unit cube, `samples` the number
     of points that the error is measured on, `memory` how many bytes may be used (half of what
@@ -61,8 +61,8 @@ def approximate(
     began = time.perf_counter()
     check_settings(n=n, d=d, grid=grid, epsilon=epsilon, p=p, readout=readout, samples=samples)
     check_settings(lipschitz=lipschitz, delta=delta, memory=memory, seed=seed)
-    if (grid is None) == (epsilon is None):
-        raise SettingError("either a grid or an epsilon is needed", remedy="give one of the two")
+    if grid is not None and epsilon is not None:
+        raise SettingError("a grid and an epsilon are given", remedy="give one of the two")
     low, high = read_domain(domain, n, d, p)
     box = Grid(1, int(n), low, high, positions)
     named = resolve(f, box, seed, lipschitz)
@@ -81,11 +81,10 @@ def approximate(
         epsilon=epsilon,
         progress=progress,
     )
-    if grid is None:
-        assert epsilon is not None
+    if epsilon is not None:
         result = find_grid(problem, epsilon)
     else:
-        result = problem.solve(int(grid), [])
+        result = problem.solve(GRID if grid is None else int(grid), [])
     return replace(result, seconds={**result.seconds, "total": time.perf_counter() - began})
 
 

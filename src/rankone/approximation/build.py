@@ -13,7 +13,15 @@ from rankone.approximation.grid import Floats, Grid, Ints
 from rankone.approximation.layout import Layout
 from rankone.approximation.mapping import Mapping, choose_mapping
 from rankone.approximation.parts import at_once, slices
-from rankone.approximation.planes import choose_eta, find_planes, gradient, tilted_readout
+from rankone.approximation.planes import (
+    REACH,
+    Planes,
+    bend,
+    choose_eta,
+    find_planes,
+    gradient,
+    tilted_readout,
+)
 from rankone.approximation.quantiser import choose_delta, quantiser
 from rankone.approximation.readout import line, readout
 from rankone.errors import FunctionError
@@ -31,7 +39,9 @@ class Built:
     f1: Stairs
     f2: Stairs
     mapping: Mapping
+    layout: Layout
     delta: float
+    planes: Planes | None
     height: float  # of the planes of the readout on their cells; 0 if it is constant
     sequences: Ints
     values: Floats
@@ -57,6 +67,7 @@ def build(target: Target, grid: Grid, kind: Kind, delta: float | None, progress:
 
     direction = line(grid, layout, mapping.range(grid.n))
     network = Approximator(
+        n=grid.n,
         low=torch.from_numpy(grid.low),
         span=torch.from_numpy(grid.span),
         f1=f1,
@@ -81,15 +92,15 @@ def build(target: Target, grid: Grid, kind: Kind, delta: float | None, progress:
     progress("readout", 0.0)
     line_ids, levels = ids[owners], values[owners]
     f2: Stairs
-    height = 0.0
+    planes, height = None, 0.0
     if g is None:
         f2 = readout(direction, layout, line_ids, levels)
     else:
         planes = find_planes(target, grid, sequences, g)
-        height = planes.height(grid.cells)
+        height = planes.height(0.5 * REACH / grid.cells, bend(grid, mapping, eta))
         f2 = tilted_readout(direction, grid, mapping, layout, line_ids, levels, planes, eta)
     network.f2 = f2
-    return Built(network, f1, f2, mapping, delta, height, sequences, values)
+    return Built(network, f1, f2, mapping, layout, delta, planes, height, sequences, values)
 
 
 def alike(target: Target, grid: Grid, sequences: Ints, values: Floats) -> Floats:

@@ -17,6 +17,7 @@ from rankone.errors import FunctionError
 Function = Callable[[Floats], Any]
 
 PROBES = 64
+ULPS = 2  # units in the last place that f may be off, of what it takes and of what it gives
 EPSILON = float(np.finfo(np.float64).eps)
 ORDER = "take positions=True (--positions), for functions of the order too"
 RETRIED = 256  # sequences that a function which fails is asked for one by one
@@ -26,13 +27,15 @@ RETRIED = 256  # sequences that a function which fails is asked for one by one
 class Target:
     """f from (batch, n, d) to (batch, n, m); every value it gives is checked.
 
-    ``outputs`` is m, ``name`` how messages call it, ``epsilon`` the rounding of its numbers.
+    ``outputs`` is m, ``name`` how messages call it, ``epsilon`` and ``tiny`` the rounding of its
+    numbers: of those of size 1, and of the smallest.
     """
 
     function: Function
     name: str
     outputs: int
     epsilon: float = EPSILON
+    tiny: float = 5e-324
 
     def rounding(self, y: Floats) -> float:
         """How far two values may be apart that differ by rounding alone, among values y.
@@ -106,9 +109,10 @@ def check_function(
     `probes` are inputs (batch, n, d) to try it on.
     """
     dtype = ask(function, probes[:1], name).dtype
-    epsilon = float(np.finfo(dtype).eps) if dtype.kind == "f" else EPSILON
+    numbers = np.finfo(dtype if dtype.kind == "f" else np.float64)
+    rounding = max(float(numbers.eps), EPSILON), max(float(numbers.smallest_subnormal), 5e-324)
     outputs = evaluate(function, probes[:1], name).shape[-1]
-    target = Target(function, name, outputs, max(epsilon, EPSILON))
+    target = Target(function, name, outputs, *rounding)
     y = target(probes)
     remedy = "draw what is random once, outside of it"
     compare(target, probes, y, target(probes), "not deterministic", remedy, exact=True)

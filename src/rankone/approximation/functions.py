@@ -19,6 +19,9 @@ class Modulus:
     constant: float
     exponent: float = 1.0
 
+    def __call__(self, distance: float) -> float:
+        return float(self.constant * distance**self.exponent)
+
 
 @dataclass(frozen=True)
 class Setting:

@@ -86,6 +86,8 @@ class Grid:
 
     def centres(self, tokens: Ints) -> Floats:
         """The middles of their cells, in the domain."""
-        return np.asarray(
-            self.low + self.span * ((self.coordinates(tokens) + 0.5) / self.cells), np.float64
-        )
+        return self.points((self.coordinates(tokens) + 0.5) / self.cells)
+
+    def points(self, z: Floats) -> Floats:
+        """From the unit cube to the domain, of which rounding must not lead out."""
+        return np.asarray(np.clip(self.low + self.span * z, self.low, self.high), np.float64)

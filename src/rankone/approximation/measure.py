@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch.quasirandom import SobolEngine
 
 from rankone.approximation.build import Built
-from rankone.approximation.function import EPSILON, Target
+from rankone.approximation.function import ULPS, Target
 from rankone.approximation.grid import Floats, Grid
 from rankone.approximation.parts import at_once
 from rankone.approximation.verify import run
@@ -20,7 +20,6 @@ from rankone.progress import Progress
 
 REPLICATES, QUANTILE = 16, 2.131  # independent estimates; Student's 97.5 % for 15 degrees
 SOURCES = ("steps", "repeated", "ramps")
-ROUNDINGS = 4  # of f or of x: a change that is none
 FINALISTS = 32  # points from which a worse one is searched for
 MOVED = 32  # how many of their coordinates are moved to that end
 
@@ -49,19 +48,28 @@ class Worst:
 
 
 @dataclass(frozen=True)
+class Steepest:
+    """The largest |f(X) - f(c)| / |X - c| seen, c the centre of the cell of X, and that X.
+
+    What two units in the last place of f and X could make of it is left out.
+    """
+
+    slope: float
+    point: list[list[float]]
+
+
+@dataclass(frozen=True)
 class Measured:
     """``error`` is d_p = (integral of |f - g|_p^p)^(1/p) over the domain (eq. 1), with a 95 %
 
-    ``interval``; ``sources`` splits it. ``steepest`` is the largest |f(X) - f(c)| / |X - c| seen,
-    c being the centre of the cell of X, and ``steepest_at`` that X.
+    ``interval``; ``sources`` splits it.
     """
 
     error: float
     interval: tuple[float, float]
     sources: dict[str, Source]
     worst: Worst
-    steepest: float
-    steepest_at: Floats
+    steepest: Steepest
     points: int
 
 
@@ -115,7 +123,7 @@ def measure(
     ramp_volume = grid.n * grid.d * (grid.cells - 1) * built.delta
     parts: list[tuple[Floats, Floats, NDArray[np.int64]]] = []  # deviation, weight, which sum
     finalists: list[Floats] = []
-    steepest, steepest_at = 0.0, grid.centres(built.sequences[0])
+    steepest = Steepest(0.0, grid.centres(built.sequences[0]).tolist())
     for replicate, x, on_ramps in draws(grid, built, per, seed):
         progress("measure", replicate / REPLICATES)
         seen = Samples(target, built, grid, x, p)
@@ -125,8 +133,7 @@ def measure(
         else:
             weight = (source < 2) / per
             finalists.append(x[np.argsort(seen.off_ramps)[-FINALISTS:]])
-            ratio, at = _steepness(target, grid, seen)
-            steepest, steepest_at = max((steepest, steepest_at), (ratio, at), key=lambda r: r[0])
+            steepest = max(steepest, _steepest(target, grid, seen), key=lambda s: s.slope)
         parts.append((seen.deviation, weight, source * REPLICATES + replicate))
     deviation, weight, which = (np.concatenate(part) for part in zip(*parts, strict=True))
     size = float(deviation.max()) or 1.0  # sums are in units of its p-th power, which may overflow
@@ -158,7 +165,6 @@ def measure(
         sources=sources,
         worst=find_worst(target, built, grid, np.concatenate(finalists), p),
         steepest=steepest,
-        steepest_at=steepest_at,
         points=per * REPLICATES,
     )
 
@@ -177,24 +183,27 @@ def draws(grid: Grid, built: Built, per: int, seed: int) -> Iterator[tuple[int, 
             z = z + rng.random(z.shape) * 2.0**-30  # Sobol points have 30 bits
             z = z.reshape(-1, n, d)
             moved = moved if i else z[: max(16, per // 16)].copy()
-            yield replicate, grid.low + grid.span * z, False
+            yield replicate, grid.points(z), False
         if grid.cells > 1:
             rows = np.arange(len(moved))
             which = rng.integers(n * d, size=len(moved))
             ramp = rng.choice(built.edges, len(moved)) + built.delta * rng.random(len(moved))
             moved[rows, which // d, which % d] = ramp
-            yield replicate, grid.low + grid.span * moved, True
+            yield replicate, grid.points(moved), True
 
 
-def _steepness(target: Target, grid: Grid, seen: Samples) -> tuple[float, Floats]:
+def _steepest(target: Target, grid: Grid, seen: Samples) -> Steepest:
     centre = grid.centres(seen.token)
     middle = target(centre)
-    moved = norms(seen.x - centre) + ROUNDINGS * EPSILON * np.abs(centre).max()
-    change = norms(seen.f - middle) - ROUNDINGS * target.epsilon * np.abs(middle).max((1, 2))
-    change = np.maximum(0.0, change)
+    # Rounding of f at both points: two units in the last place of what it takes and gives.
+    reach = np.maximum(norms(seen.x), norms(centre))
+    moved = norms(seen.x - centre) + 2 * ULPS * target.epsilon * reach
+    size = np.maximum(np.abs(seen.f), np.abs(middle)).max((1, 2))
+    rounding = 2 * ULPS * (target.epsilon * size + target.tiny)
+    change = np.maximum(0.0, norms(seen.f - middle) - np.sqrt(middle[0].size) * rounding)
     ratio = np.divide(change, moved, out=np.zeros_like(change), where=moved > 0)
     row = int(ratio.argmax())
-    return float(ratio[row]), seen.x[row]
+    return Steepest(float(ratio[row]), seen.x[row].tolist())
 
 
 def norms(x: Floats) -> Floats:
@@ -217,7 +226,7 @@ def find_worst(target: Target, built: Built, grid: Grid, x: Floats, p: float) ->
             low, high = lower[cells[:, k, i]] + inset, upper[cells[:, k, i]] - inset
             for z in (low, high, (low + high) / 2):
                 tried = x.copy()
-                tried[:, k, i] = grid.low[i] + grid.span[i] * z
+                tried[:, k, i] = grid.points(np.tile(z[:, None], grid.d))[:, i]
                 found = Samples(target, built, grid, tried, p)
                 better = found.off_ramps > deviation
                 x[better], deviation[better] = tried[better], found.off_ramps[better]

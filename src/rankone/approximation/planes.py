@@ -32,6 +32,7 @@ from rankone.approximation.readout import to_output
 from rankone.nn import Stairs, TiltedStairs
 
 LINEAR = 1 / 64  # as far as a score may move
+REACH = 1 + 1e-9  # of half a cell: as far as a residual goes, with its rounding
 STEP = 0.25  # of a cell: how far to either side f is asked for its slopes
 
 
@@ -50,11 +51,14 @@ class Planes:
     own: Floats
     others: Floats
 
-    def height(self, cells: int) -> float:
-        """How far from its level a plane goes on its cell, at most, in one entry."""
+    def height(self, reach: float, bend: float) -> float:
+        """How far from its level a plane goes on its cell, at most, in one entry.
+
+        `reach` is the largest residual, `bend` how far attention is off its gradient at most.
+        """
         d = self.slope.shape[2]
-        sizes = np.abs(self.slope).sum(2) + np.abs(self.share) * self.others[:, None] * d
-        return float(sizes.max()) * 0.5 / cells
+        others = self.others[:, None] * d * reach + bend
+        return float((np.abs(self.slope).sum(2) * reach + np.abs(self.share) * others).max())
 
 
 def gradient(grid: Grid, mapping: Mapping, sequences: Ints) -> Floats:
@@ -68,14 +72,29 @@ def gradient(grid: Grid, mapping: Mapping, sequences: Ints) -> Floats:
 def choose_eta(grid: Grid, mapping: Mapping, g: Floats) -> float:
     """So that residuals move a context id by at most a quarter of the gap to its neighbour,
 
-    and scores by so little that attention is as good as linear in them.
+    and scores by so little that attention is as good as linear in them: what `bend` allows moves
+    an id by at most a twelfth of the gap more. (A move of the keys by Delta makes the gap at least
+    2 Delta / range, and bends ids by (2 + y range) y Delta^2 / (4 range).)
     """
     if not np.isfinite(mapping.gap):
         return 0.0
     residual = 0.5 * grid.d / grid.cells  # r_l1 + ... + r_ld at most
     spread = float(np.abs(g).sum(1).max())
     inside = 2 * mapping.range(grid.n) * mapping.gap / 4 / spread
-    return min(inside, LINEAR / mapping.query) / residual
+    straight = min(LINEAR, 0.5 / (2 + mapping.query * mapping.range(grid.n) + 2 * LINEAR))
+    return min(inside, straight / mapping.query) / residual
+
+
+def bend(grid: Grid, mapping: Mapping, eta: float) -> float:
+    """How far the average, over eta, is at most from what its gradient makes of the residuals.
+
+    With keys x + t delta, weights p of e^(y x) and c the average, c' = E delta + y Cov(x, delta)
+    and c'' = 2 y Var(delta) + y^2 E (x - c)(delta - E delta)^2. |delta| <= Delta, the range of the
+    keys is at most range + 2 Delta, and Taylor's remainder is half of the largest c''.
+    """
+    residual = 0.5 * REACH * grid.d / grid.cells
+    y, most = mapping.query, eta * residual
+    return 0.5 * (2 * y + y**2 * (mapping.range(grid.n) + 2 * most)) * most * residual
 
 
 def find_planes(target: Target, grid: Grid, sequences: Ints, g: Floats) -> Planes:
@@ -146,6 +165,23 @@ def tilted_readout(
         direction=direction[None].clone(),
         output=to_output(layout),
         residual=torch.stack(residuals),
-        reach=torch.tensor(0.5 / grid.cells * (1 + 1e-9), dtype=torch.float64),
+        reach=torch.tensor(0.5 / grid.cells * REACH, dtype=torch.float64),
         **{name: torch.from_numpy(vector) for name, vector in vectors.items()},
     )
+
+
+def largest_plane(f2: Stairs) -> float:
+    """How far from the levels a readout goes anywhere, in one entry; 0 if it is constant.
+
+    Along s as far as planes go, and across it, on a ramp, from one slope to the next in each
+    residual by itself.
+    """
+    if not isinstance(f2, TiltedStairs):
+        return 0.0
+    slope, tilt, reach = (x.detach().abs() for x in (f2.slope, f2.tilt, f2.reach))
+    if not f2.start.numel():
+        return float(slope.sum(-1).max() * reach)
+    around = float((f2.start[0] - f2.middle[:-1]).detach().max())
+    across = torch.maximum(slope[1:], slope[:-1]).sum(-1) * reach
+    along = torch.maximum(tilt[1:], tilt[:-1]) * around
+    return float((across + along).max())

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, NullLocator
 
 from rankone.approximation.convergence import Convergence
+from rankone.approximation.function import Target
 from rankone.approximation.result import Approximation
 from rankone.drawing import BLUE, GREY, write_plots
 
@@ -22,8 +23,9 @@ def draw_plots(
     plots = {}
     if convergence is not None and convergence.slope is not None:
         plots["convergence"] = lambda: plot_convergence(convergence)
-    if result.grid.n == 2 and result.grid.d == 1:
-        plots["picture"] = lambda: plot_picture(result)
+    target = result.target
+    if target is not None and result.grid.n == 2 and result.grid.d == 1:
+        plots["picture"] = lambda: plot_picture(result, target)
     return write_plots(directory, plots)
 
 
@@ -58,14 +60,14 @@ def plot_convergence(convergence: Convergence) -> Figure:
     return figure
 
 
-def plot_picture(result: Approximation) -> Figure:
+def plot_picture(result: Approximation, target: Target) -> Figure:
     """For n = 2, d = 1: what the first token gets, or with positions both, over (x_1, x_2)."""
     (low,), (high,) = result.grid.low, result.grid.high
     line = low + (np.arange(PIXELS) + 0.5) / PIXELS * (high - low)
     x = np.stack(np.meshgrid(line, line, indexing="ij"), -1).reshape(-1, 2, 1)
     tokens = 2 if result.grid.positions else 1
     figure = Figure(figsize=(10.5, 3.4 * tokens), layout="constrained")
-    truth, network = result.target(x), result(x)
+    truth, network = target(x), result(x)
     largest = np.abs(network - truth)[..., 0].max() or 1.0
     least, most = truth[..., 0].min(), truth[..., 0].max()
     for k, row in enumerate(figure.subplots(tokens, 3, squeeze=False)):

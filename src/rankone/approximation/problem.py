@@ -64,10 +64,12 @@ class Problem:
         )
         times.append(time.perf_counter())
         seconds = dict(zip(("build", "verify", "measure"), np.diff(times).tolist(), strict=True))
-        modulus = self.modulus or Modulus(measured.steepest)
+        modulus = self.modulus or Modulus(measured.steepest.slope)
         check_modulus(target, modulus, measured)
         known = self.modulus is not None
         return Approximation(
+            name=target.name,
+            outputs=target.outputs,
             target=target,
             network=built.network,
             grid=grid,
@@ -75,7 +77,7 @@ class Problem:
             p=p,
             epsilon=self.epsilon,
             measured=measured,
-            bound=bound(built, grid, modulus, outputs=target.outputs, p=p, guaranteed=known),
+            bound=bound(target, built, grid, modulus, p=p, known=known),
             verified=verified,
             gap=built.mapping.gap,
             delta=built.delta,
@@ -104,16 +106,18 @@ def probes(grid: Grid, seed: int) -> Floats:
     z[-8:] = z[-8:, :1]
     z[-12:-8] = np.round(z[-12:-8])
     z[-14:-12] = np.array([0.0, 1.0])[:, None, None]
-    return np.asarray(grid.low + grid.span * z)
+    return grid.points(z)
 
 
 def check_modulus(target: Target, modulus: Modulus, measured: Measured) -> None:
     """Refuse a Lipschitz constant that f was seen to break."""
-    if modulus.exponent == 1.0 and measured.steepest > modulus.constant * (1 + 1e-9):
+    seen = measured.steepest
+    if modulus.exponent == 1.0 and seen.slope > modulus.constant * (1 + 1e-9):
         raise FunctionError(
-            f"changes by {measured.steepest:.6g} times the distance between "
-            f"{measured.steepest_at.tolist()} and the centre of its cell: more than the Lipschitz "
-            f"constant {modulus.constant:g}",
+            f"changes by {seen.slope:.6g} times the distance between {seen.point} and the centre "
+            f"of its cell: more than the Lipschitz constant {modulus.constant:g}, and more than "
+            "rounding explains",
             where=target.name,
-            remedy="give a larger constant, or none",
+            remedy="give a larger constant, or none; or return the type that f computes in, if "
+            "that has fewer digits than float64",
         )

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from rankone.approximation.bound import Bound
 from rankone.approximation.build import Kind
-from rankone.approximation.function import Target
+from rankone.approximation.function import Target, told
 from rankone.approximation.grid import Floats, Grid
 from rankone.approximation.measure import Measured
 from rankone.approximation.verify import Verified
@@ -23,17 +23,20 @@ from rankone.nn import Approximator
 
 @dataclass(frozen=True)
 class Approximation:
-    """A network for f, and how far it is off.
+    """A network for f, called ``name``, with m = ``outputs``, and how far it is off.
 
     ``error`` is the measured d_p (eq. 1) with its 95 % ``interval``; ``bound`` what the proof
-    promises, guaranteed if the modulus of continuity of f is known; ``tried`` the grids and errors
+    promises, guaranteed if the modulus of continuity of f is known; ``verified`` what was checked
+    before; ``tried`` the grids and errors
     on the way to ``epsilon``, if one was asked for. ``gap`` is the smallest distance of two
     context ids on the readout's line, where those of different tokens are at least 1/2 apart;
     ``delta`` the width of the quantiser's ramps in the unit cube. ``target`` is f as it was
-    checked. Call the approximation like f.
+    checked, None if the approximation was loaded. Call the approximation like f.
     """
 
-    target: Target
+    name: str
+    outputs: int
+    target: Target | None
     network: Approximator
     grid: Grid
     readout: Kind
@@ -49,25 +52,20 @@ class Approximation:
     seconds: dict[str, float]
 
     def __call__(self, x: ArrayLike) -> Floats:
-        """The network on an array (..., n, d)."""
-        points = np.asarray(x, np.float64).copy()  # in order, and ours
-        wanted = (self.grid.n, self.grid.d)
-        if points.shape[-2:] != wanted:
+        """The network on an array (..., n, d) of numbers in the domain."""
+        try:
+            points = np.asarray(x, np.float64).copy()  # in order, and ours
+            what = None if points.ndim > 1 else f"shape {points.shape}"
+        except (TypeError, ValueError, RuntimeError) as error:
+            what = told(error)
+        if what is not None:
             raise FunctionError(
-                f"takes (..., {wanted[0]}, {wanted[1]}), not {points.shape}",
+                f"cannot be asked for this ({what})",
                 where=self.name,
-                remedy="give n tokens of d numbers",
+                remedy=f"give numbers, (..., {self.grid.n}, {self.grid.d})",
             )
         with torch.no_grad():
             return np.asarray(self.network(torch.from_numpy(points)).numpy())
-
-    @property
-    def name(self) -> str:
-        return self.target.name
-
-    @property
-    def outputs(self) -> int:
-        return self.target.outputs
 
     @property
     def error(self) -> float:
@@ -111,7 +109,9 @@ class Approximation:
             "interval": list(self.interval),
             "bound": self.bound.total,
             "bound_guaranteed": self.bound.guaranteed,
+            "bound_rounding": self.bound.parts["rounding"],
             "worst": asdict(measured.worst),
+            "steepest": asdict(measured.steepest),
             "context_ids": grid.context_ids,
             "hidden_units": self.hidden_units,
             "sources": {
@@ -132,4 +132,4 @@ class Approximation:
         """Write the weights and this report; returns the files."""
         from rankone.approximation.store import save_approximation
 
-        return save_approximation(directory, self.network, self.to_json())
+        return save_approximation(directory, self)

@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load as deserialize
 from safetensors.torch import save as serialize
 from torch import Tensor
 
 from rankone.approximation.layout import Layout
+from rankone.approximation.report import Report
+from rankone.approximation.result import Approximation
+from rankone.documents import dump, parse_document, read_bytes
 from rankone.errors import ModelError
-from rankone.files import make_directory, write_file
+from rankone.files import made, write_file
 from rankone.nn import Approximator, Rank1Attention, Stairs, TiltedStairs
 
 WEIGHTS, REPORT = "network.safetensors", "approximation.json"
+ANEW = "write it again"
+HERE = "name a directory that `rankone approximate --out` wrote"
+ONE_RUN = "take both files from one run"
 
 
 def save_approximation(
-    directory: str | os.PathLike[str], network: Approximator, report: dict[str, Any]
+    directory: str | os.PathLike[str], approximation: Approximation
 ) -> list[Path]:
-    """Write both files; returns them."""
-    home = make_directory(directory)
-    tensors = {name: p.detach().contiguous() for name, p in network.named_parameters()}
-    text = json.dumps(report, indent=2, allow_nan=False) + "\n"
-    return [write_file(home / WEIGHTS, serialize(tensors)), write_file(home / REPORT, text)]
+    """Write both files, or none; returns them."""
+    parameters = approximation.network.named_parameters()
+    tensors = {name: p.detach().contiguous() for name, p in parameters}
+    report = dump(approximation.to_json(), indent=2)
+    with made(directory) as home:
+        return [write_file(home / WEIGHTS, serialize(tensors)), write_file(home / REPORT, report)]
 
 
-def load_approximation(directory: str | os.PathLike[str]) -> Approximator:
-    """The network of a directory that `Approximation.save` wrote; refuses what does not fit."""
+def load_approximation(directory: str | os.PathLike[str]) -> Approximation:
+    """What `Approximation.save` wrote, but for f itself; refuses what does not fit together."""
     home = Path(directory)
-    report = _report(home / REPORT)
-    try:
-        tensors = load_file(home / WEIGHTS)
-    except (OSError, safetensors.SafetensorError) as error:
-        raise ModelError(
-            f"cannot be read ({error})", where=str(home / WEIGHTS), remedy="write it again"
-        ) from None
+    data = read_bytes(home / REPORT, missing=HERE)
+    report = parse_document(data, Report, home / REPORT, remedy=ANEW)
+    if not report.sound:
+        raise ModelError("its sizes do not agree", where=str(home / REPORT), remedy=ANEW)
+    tensors = read_tensors(home / WEIGHTS)
     start = tensors.get("f2.start")
     steps = 0 if start is None or start.ndim != 2 else start.shape[1]
     network = empty_network(report, steps)
@@ -49,48 +53,52 @@ def load_approximation(directory: str | os.PathLike[str]) -> Approximator:
     for name in sorted({*wanted, *found}):
         if wanted.get(name) != found.get(name) or not tensors[name].isfinite().all():
             raise ModelError(
-                f"{name} is not what {REPORT} says",
-                where=str(home / WEIGHTS),
-                remedy="take both files from one run",
+                f"{name} is not what {REPORT} says", where=str(home / WEIGHTS), remedy=ONE_RUN
             )
     network.load_state_dict(tensors, assign=True)
-    return network
+    loaded = report.approximation(network)
+    check_whole(loaded, parse_document(data, dict[str, Any], home / REPORT), home / REPORT)
+    return loaded
 
 
-def empty_network(report: dict[str, Any], steps: int) -> Approximator:
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return deserialize(read_bytes(path, missing=HERE))
+    except (ValueError, KeyError, safetensors.SafetensorError) as error:
+        raise ModelError(f"cannot be read ({error})", where=str(path), remedy=ANEW) from None
+
+
+def check_whole(loaded: Approximation, document: dict[str, Any], path: Path) -> None:
+    """Refuse a report in which a figure is not what follows from the others, and the weights."""
+    again = loaded.to_json()
+    low, span = loaded.network.low.tolist(), loaded.network.span.tolist()
+    wrong = [name for name in again if document.get(name) != again[name]]
+    wrong += ["domain"] * ((low, span) != (loaded.grid.low.tolist(), loaded.grid.span.tolist()))
+    if wrong:
+        raise ModelError(
+            f"{wrong[0]}: not what the weights and the other figures say",
+            where=str(path),
+            remedy=ONE_RUN,
+        )
+
+
+def empty_network(report: Report, steps: int) -> Approximator:
     """The network of a report without its numbers; `steps` is how many F2 has."""
-    d, m, positions = report["d"], report["m"], report["positions"]
-    width = Layout(d, m, positions).width
+    d, m = report.d, report.m
+    width = Layout(d, m, report.positions).width
 
     def empty(*shape: int) -> Tensor:
         return torch.empty(*shape, dtype=torch.float64)
 
     with torch.device("meta"):
-        linear = report["readout"] == "linear"
+        linear = report.readout == "linear"
         return Approximator(
+            n=report.n,
             low=empty(d),
             span=empty(d),
-            f1=Stairs(width, d, report["grid"] - 1, d + 2),
+            f1=Stairs(width, d, report.grid - 1, d + 2),
             attention=Rank1Attention(width, dtype=torch.float64),
             f2=TiltedStairs(width, steps, m, d) if linear else Stairs(width, 1, steps, m),
             outputs=m,
-            positions=positions,
+            positions=report.positions,
         )
-
-
-def _report(path: Path) -> dict[str, Any]:
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-        numbers = [report[name] for name in ("n", "d", "m", "grid")]
-        sound = all(type(number) is int and 0 < number < 1 << 31 for number in numbers)
-        sound &= type(report["positions"]) is bool
-        sound &= report["readout"] in ("constant", "linear")
-    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"cannot be read ({type(error).__name__}: {error})",
-            where=str(path),
-            remedy="name a directory that `rankone approximate --out` wrote",
-        ) from None
-    if not sound:
-        raise ModelError("damaged", where=str(path), remedy="write it again")
-    return dict(report)

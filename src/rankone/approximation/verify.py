@@ -11,8 +11,9 @@ from rankone.approximation.build import Built
 from rankone.approximation.function import Target, check_order
 from rankone.approximation.grid import Floats, Grid
 from rankone.approximation.parts import at_once, slices
+from rankone.approximation.planes import largest_plane
 from rankone.errors import PrecisionError
-from rankone.nn import FeedForward, TiltedStairs
+from rankone.nn import FeedForward
 from rankone.progress import Progress
 
 EXACT = 1e-12  # of the size of f: as far as the network may be off at the centres
@@ -98,14 +99,4 @@ def compare_dense(built: Built, grid: Grid, rng: np.random.Generator) -> tuple[f
         chunks = torch.split(h, max(1, DENSE_UNITS // max(1, f2.hidden)))
         dense = torch.cat([f2(chunk) for chunk in chunks])[:, -network.outputs :]
         off = (dense - network(x).reshape(dense.shape)).abs().max()
-    return float(off), float(ROUNDINGS * rounding) + PLANES * largest_plane(built, grid)
-
-
-def largest_plane(built: Built, grid: Grid) -> float:
-    """How far a linear readout can go from its level, in one entry; 0 for a constant one."""
-    f2 = built.f2
-    if not isinstance(f2, TiltedStairs):
-        return 0.0
-    slope, tilt = f2.slope.detach().abs(), f2.tilt.detach().abs()
-    gap = built.mapping.gap if np.isfinite(built.mapping.gap) else 0.0
-    return float((slope.sum(-1) * 0.5 / grid.cells + tilt * gap / 3).max())
+    return float(off), float(ROUNDINGS * rounding) + PLANES * largest_plane(built.f2)

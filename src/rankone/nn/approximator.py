@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from rankone.errors import FunctionError
 from rankone.nn.attention import Rank1Attention, SelfAttention
 from rankone.nn.feedforward import FeedForward
 from rankone.nn.stairs import Stairs
@@ -21,14 +22,16 @@ class Approximator(nn.Module):
     with `positions` it puts 0, 1, ..., n - 1 on the last of them before the output (a positional
     encoding). P reads the last ``outputs`` coordinates. In between are ``f1`` (eq. 3),
     ``attention`` (eq. 2, 20) and ``f2`` (eq. 3), each with its skip connection; each can be called
-    by itself. Without positions, tokens are sorted on the way in and put back on the way out, and
-    equal ones take the output of the first: it changes nothing but rounding, and makes a permuted
-    sequence, in the same place of a batch, give the permuted output to the last bit.
+    by itself. It takes sequences of ``n`` tokens in the domain and refuses others: they are not
+    what it was built for. Without positions, tokens are sorted on the way in and put back on the
+    way out, and equal ones take the output of the first: it changes nothing but rounding, and makes
+    a permuted sequence, in the same place of a batch, give the permuted output to the last bit.
     """
 
     def __init__(
         self,
         *,
+        n: int,
         low: Tensor,
         span: Tensor,
         f1: Stairs | FeedForward,
@@ -40,7 +43,7 @@ class Approximator(nn.Module):
         super().__init__()
         self.low, self.span = nn.Parameter(low), nn.Parameter(span)
         self.f1, self.attention, self.f2 = f1, attention, f2
-        self.outputs, self.positions = outputs, positions
+        self.n, self.outputs, self.positions = n, outputs, positions
         self.width = f1.output.shape[0] if isinstance(f1, Stairs) else f1.weight1.shape[1]
 
     def embed(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n w"]:
@@ -53,6 +56,23 @@ class Approximator(nn.Module):
         room = self.width - z.shape[-1] - 1 - self.outputs
         return pad(torch.cat([pad(z, (0, room)), place], -1), (0, self.outputs))
 
+    def check(self, x: Tensor) -> None:
+        """Refuse what is not n tokens in the domain."""
+        if x.shape[-2:] != (self.n, len(self.low)):
+            raise FunctionError(
+                f"the network takes (..., {self.n}, {len(self.low)}), not {tuple(x.shape)}",
+                remedy="give n tokens of d numbers each",
+            )
+        z = (x - self.low) / self.span
+        outside = ~((z >= 0) & (z <= 1)).all(-1)
+        if outside.any():
+            low, high = self.low.tolist(), (self.low + self.span).tolist()
+            raise FunctionError(
+                f"the token {x[outside][0].tolist()} is outside of the domain, from {low} to "
+                f"{high}",
+                remedy="build the network for a larger domain, or clip the input",
+            )
+
     def contexts(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n w"]:
         """F^SA(F1(E(X))): what the readout sees."""
         return self._in_order(lambda x: self.attention(self.f1(self.embed(x))), x)
@@ -63,6 +83,7 @@ class Approximator(nn.Module):
 
     def _in_order(self, layers: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """Layers on the sequence with its tokens sorted, put back afterwards."""
+        self.check(x)
         if self.positions:
             return layers(x)
         places = torch.arange(x.shape[-2], device=x.device)
@@ -84,6 +105,7 @@ class Approximator(nn.Module):
         """
         f1, attention, f2 = self.f1, self.attention, self.f2
         return Approximator(
+            n=self.n,
             low=self.low.detach(),
             span=self.span.detach(),
             f1=f1.expand() if isinstance(f1, Stairs) else f1,
