@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoConfig,
+    AutoModel,
     AutoModelForTokenClassification,
     AutoTokenizer,
+    FeatureExtractionPipeline,
     pipeline,
 )
 
@@ -26,6 +28,7 @@ from rankone.errors import ModelError, OutputError
 from rankone.interop.huggingface import (
     RankOneConfig,
     RankOneForTokenClassification,
+    RankOneModel,
     as_pretrained,
     export_hf,
 )
@@ -137,6 +140,32 @@ def test_what_transformers_users_ask_for() -> None:
     assert model(torch.empty(2, 0)).logits.shape == (2, 0, 3)  # a tokenizer's "no tokens"
 
 
+def test_auto_model_is_the_model_without_its_head(
+    home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = AutoModelForTokenClassification.from_pretrained(home)
+    body = AutoModel.from_pretrained(home)
+    assert type(body) is RankOneModel
+    assert not caplog.records  # transformers does not miss the head
+    ids, mask = torch.tensor([[1, 2, 3], [4, 5, 94]]), torch.tensor([[1, 1, 1], [1, 0, 1]])
+    with torch.no_grad():
+        wanted = model(ids, attention_mask=mask, output_hidden_states=True)
+        found = body(ids, attention_mask=mask, output_hidden_states=True, output_attentions=True)
+    assert found.last_hidden_state.equal(wanted.hidden_states[-1])
+    assert model.head(found.last_hidden_state).equal(wanted.logits)
+    assert all(map(torch.equal, found.hidden_states, wanted.hidden_states))
+    assert len(found.attentions) == 1
+    assert body(ids, return_dict=False)[0].shape == (2, 3, 3)
+    vectors = FeatureExtractionPipeline(model=body, tokenizer=AutoTokenizer.from_pretrained(home))
+    one, two = vectors(["Savannah told", "Orlando"], batch_size=1)
+    assert (len(one[0]), len(two[0])) == (2, 1)
+    body.save_pretrained(tmp_path)
+    assert type(AutoModel.from_pretrained(tmp_path)) is RankOneModel
+    AutoTokenizer.from_pretrained(home).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"head\.bias is missing"):
+        rankone.load(tmp_path)
+
+
 @given(networks.shapes, networks.seeds, st.sampled_from([torch.float64, torch.float32]))
 def test_every_bit_comes_back(
     tmp_path_factory: pytest.TempPathFactory, shape: Network, seed: int, dtype: torch.dtype
@@ -190,8 +219,6 @@ def test_the_pipeline_labels_as_predict_does(home: Path) -> None:
     known = rankone.load(home).predict([["Savannah", "told", "Zzyzx", "nothing"]])[0]
     assert tuple(t["entity"] for t in unknown) == known
     assert unknown[2]["word"] == "Zzyzx"
-    assert label("") == []
-    assert label([[]], is_split_into_words=True) == [[]]
 
 
 def test_rankone_opens_the_directory_too(home: Path) -> None:

@@ -5,29 +5,42 @@ from __future__ import annotations
 from rankone.extras import extra
 
 with extra("hf", "Hugging Face"):
-    from transformers import AutoConfig, AutoModelForTokenClassification
+    from transformers import (
+        AutoConfig,
+        AutoModel,
+        AutoModelForTokenClassification,
+        AutoTokenizer,
+    )
 
     from rankone.interop.huggingface.modeling_rankone import (
         RankOneConfig,
         RankOneForTokenClassification,
+        RankOneModel,
     )
+    from rankone.interop.huggingface.tokenization_rankone import RankOneTokenizer
 
 from rankone.interop.huggingface.convert import as_pretrained
 from rankone.interop.huggingface.export import HubExport, export_hf
 from rankone.interop.huggingface.tokenizer import word_tokenizer
 
 AutoConfig.register(RankOneConfig.model_type, RankOneConfig, exist_ok=True)
+AutoModel.register(RankOneConfig, RankOneModel, exist_ok=True)
 AutoModelForTokenClassification.register(
     RankOneConfig, RankOneForTokenClassification, exist_ok=True
 )
+AutoTokenizer.register(RankOneConfig, fast_tokenizer_class=RankOneTokenizer, exist_ok=True)
 # So that `save_pretrained` puts the code beside the weights, and names it in the configuration.
 RankOneConfig.register_for_auto_class()
+RankOneModel.register_for_auto_class("AutoModel")
 RankOneForTokenClassification.register_for_auto_class("AutoModelForTokenClassification")
+RankOneTokenizer.register_for_auto_class("AutoTokenizer")
 
 __all__ = [
     "HubExport",
     "RankOneConfig",
     "RankOneForTokenClassification",
+    "RankOneModel",
+    "RankOneTokenizer",
     "as_pretrained",
     "export_hf",
     "word_tokenizer",

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from rankone.certify import Certificate
+from rankone.interop.huggingface.convert import is_constructed
 from rankone.nn import Model
 
 Rows = list[tuple[str, str]]
@@ -51,6 +52,28 @@ row of the token table.{longest}
 
 [rankone]: https://arxiv.org/abs/2307.14023
 """
+LONGEST = """ A sentence may have up to {positions:,} tokens; a
+pipeline truncates longer ones, or labels them in pieces if it is called with `stride=0`."""
+CONSTRUCTED = """\
+## What it is for
+
+The weights were constructed, not trained.
+
+- Use them where a model is needed that is known to be right on its corpus: to test a pipeline, a
+  conversion or an evaluation, or to study the construction.
+- Do not expect right labels on other text. A context that is not in the corpus gets the label of
+  whatever context is next to it on a line; nothing was generalised.
+- Do not fine-tune them. Contexts are told apart by tiny differences, which a few gradient steps
+  destroy: two epochs of `Trainer` took such a model from 99.97 % to 93.5 % of its own corpus.
+  Putting the model into training mode gives a warning. To train, start from a new `RankOneConfig`.
+- Run them in the type of number given below. With fewer digits close contexts become one.
+- Scores of a pipeline say nothing of confidence: the best two logits are 1 apart in any context.
+"""
+TRAINED = """\
+## What it is for
+
+Labelling text like that of its corpus, and training it further: these weights were not constructed.
+"""
 
 
 def model_card(
@@ -65,12 +88,13 @@ def model_card(
     kind = "rank-1" if shape.attention == "rank1" else shape.attention
     layers = "One layer" if shape.depth == 1 else f"{shape.depth} layers"
     made = _made(report)
-    longest = f" A sentence may have up to {shape.positions:,} tokens." if shape.positions else ""
+    longest = LONGEST.format(positions=shape.positions) if shape.positions else ""
     return "\n".join(
         [
             HEADER,
             f"# {name}\n",
             f"{layers} of {kind} self-attention, {made}.\n",
+            CONSTRUCTED if is_constructed(model.network) else TRAINED,
             "## Figures\n",
             _table([*_shape(model), *_figures(report or {})]),
             "## Certificate\n",

@@ -30,8 +30,9 @@ with extra("hf", "Hugging Face"):
 
     from rankone.interop.huggingface.modeling_rankone import RankOneForTokenClassification
 
-CARD, CODE = "README.md", "modeling_rankone.py"
-FILES = (WEIGHTS, CONFIG, CODE, hub.TOKENIZER, "tokenizer_config.json", CARD, REPORT, CERTIFICATE)
+CARD, CODE = "README.md", ("modeling_rankone.py", "tokenization_rankone.py")
+TOKENIZER = (hub.TOKENIZER, "tokenizer_config.json")
+FILES = (WEIGHTS, CONFIG, *CODE, *TOKENIZER, CARD, REPORT, CERTIFICATE)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,18 @@ class HubExport:
         return {"files": [str(path) for path in self.files], "remarks": self.remarks}
 
 
+@dataclass(frozen=True)
+class PreparedHub:
+    """The contents of a directory, all checked; `write` writes them, whole or not at all."""
+
+    directory: Path
+    contents: dict[str, bytes]
+    remarks: list[str]
+
+    def write(self) -> HubExport:
+        return HubExport(write_directory(self.directory, self.contents), self.remarks)
+
+
 def export_hf(
     model: Model,
     directory: str | os.PathLike[str],
@@ -55,6 +68,17 @@ def export_hf(
     """Write the directory, whole or not at all: it is read back first, and must be bit for bit the
     same. `report` and `certificate` go into the model card; the certificate must be the model's.
     """
+    return prepare_hf(model, directory, report=report, certificate=certificate).write()
+
+
+def prepare_hf(
+    model: Model,
+    directory: str | os.PathLike[str],
+    *,
+    report: Mapping[str, Any] | None = None,
+    certificate: Certificate | None = None,
+) -> PreparedHub:
+    """All that `export_hf` does before it writes."""
     target = check_hf_target(directory)
     if certificate is not None and not certificate.is_of(model):
         raise ModelError(
@@ -65,7 +89,8 @@ def export_hf(
         remarks.append("The report speaks of other weights, and is left out.")
         report = None
     lower = bool(model.reading.get("lower"))
-    tokenizer = word_tokenizer(model.vocabulary, lower=lower)
+    longest = model.network.shape.positions or None
+    tokenizer = word_tokenizer(model.vocabulary, lower=lower, max_length=longest)
     contents = _written(model, tokenizer)
     card = _card(model, target.resolve().name, report, certificate)
     contents[CARD] = card.encode()
@@ -79,7 +104,7 @@ def export_hf(
             f"{len(lost)} words cannot be told to the tokenizer, which takes them apart or for "
             f"unknown ones (the first is {lost[0]!r}); give their rows as input_ids."
         )
-    return HubExport(write_directory(target, contents), remarks)
+    return PreparedHub(target, contents, remarks)
 
 
 def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""One-layer rank-1 Transformers for Hugging Face: configuration and token classifier.
+"""One-layer rank-1 Transformers for Hugging Face: configuration, model and token classifier.
 
 This file stands alone: it is saved beside the weights, so that `trust_remote_code=True` opens them
 where rankone is not installed. Equation numbers are those of Kajitsuka and Sato (ICLR 2024).
@@ -7,22 +7,32 @@ where rankone is not installed. Equation numbers are those of Kajitsuka and Sato
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
-from transformers.modeling_outputs import TokenClassifierOutput
+from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
 from transformers.utils import logging
 
 logger = logging.get_logger(__name__)
 
 FORMAT_VERSION = 1
+CONSTRUCTED, CHANGED = "construction", "construction, then changed"  # `made_by`
 CHOICES = {
     "attention": ("rank1", "softmax", "hardmax"),
     "feedforward": ("rank1", "dense"),
     "causal": (True, False),
+    "made_by": (CONSTRUCTED, CHANGED, None),
+}
+# Repeated here so that every class is found with `trust_remote_code`, whichever one was saved.
+AUTO_MAP = {
+    "AutoConfig": "modeling_rankone.RankOneConfig",
+    "AutoModel": "modeling_rankone.RankOneModel",
+    "AutoModelForTokenClassification": "modeling_rankone.RankOneForTokenClassification",
 }
 
 
@@ -33,8 +43,11 @@ class RankOneConfig(PreTrainedConfig):
     `num_attention_heads` heads of size `head_dim`; `feedforward` is "dense" (eq. 3) or "rank1" (the
     same with matrices of rank 1, kept as factors), with `intermediate_size` hidden units (default
     4 `hidden_size`). `max_position_embeddings` 0 means no positions. The last row of the token
-    table stands for every unknown word, and pads. `reading` tells how the corpus was read,
-    `made_in` the type of number that constructed weights need.
+    table stands for every unknown word, and pads. `reading` tells how the corpus was read.
+
+    `made_by` is "construction" for weights that were constructed, not trained, and `made_sha256`
+    is their checksum; `save_pretrained` writes "construction, then changed" once they are no longer
+    the same. `made_in` is the type of number that the weights need. None where it is not known.
     """
 
     model_type = "rankone"
@@ -53,7 +66,9 @@ class RankOneConfig(PreTrainedConfig):
         causal: bool = False,
         initializer_range: float = 0.02,
         reading: dict[str, Any] | None = None,
+        made_by: str | None = None,
         made_in: str | None = None,
+        made_sha256: str | None = None,
         format_version: int = FORMAT_VERSION,
         **kwargs: Any,
     ) -> None:
@@ -79,7 +94,9 @@ class RankOneConfig(PreTrainedConfig):
         self.causal = causal
         self.initializer_range = initializer_range
         self.reading = reading or {}
+        self.made_by = made_by
         self.made_in = made_in
+        self.made_sha256 = made_sha256
         self.format_version = format_version
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
@@ -87,6 +104,7 @@ class RankOneConfig(PreTrainedConfig):
         if attention == "rank1" and (self.num_attention_heads, self.head_dim) != (1, 1):
             raise ValueError('`attention="rank1"` has one head of size 1.')
         kwargs.setdefault("pad_token_id", self.vocab_size - 1)
+        kwargs.setdefault("auto_map", dict(AUTO_MAP))
         super().__init__(**kwargs)
 
 
@@ -255,16 +273,15 @@ class Block(nn.Module):
         return self.feedforward(h), weights
 
 
-class RankOneForTokenClassification(PreTrainedModel):
-    """logits = head(Block(... Block(X + E))), X rows of the token table, E rows of positions.
+class RankOnePreTrainedModel(PreTrainedModel):
+    """What all models share: tables and blocks, how they are run, trained and saved.
 
-    A sentence is its tokens that are not masked, in their order: however it is padded, its logits
+    A sentence is its tokens that are not masked, in their order: however it is padded, its vectors
     are the same.
     """
 
     config_class = RankOneConfig
     base_model_prefix = "rankone"
-    accepts_loss_kwargs = True
 
     def __init__(self, config: RankOneConfig) -> None:
         super().__init__(config)
@@ -272,23 +289,15 @@ class RankOneForTokenClassification(PreTrainedModel):
         self.table = nn.Parameter(torch.empty(config.vocab_size, d))
         self.positions = nn.Parameter(torch.empty(length, d)) if length else None
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_hidden_layers))
-        self.head = nn.Linear(d, config.num_labels)
-        self.post_init()
 
-    def forward(
+    def _run(
         self,
         input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
-        return_dict: bool | None = None,
-    ) -> TokenClassifierOutput | tuple[Tensor, ...]:
-        """`attention_mask` is not 0 at real tokens; `labels` are not counted where they are -100.
-
-        The loss is the mean over the labels that count, or their sum by `num_items_in_batch`.
-        """
+        attention_mask: Tensor | None,
+        output_hidden_states: bool | None,
+        output_attentions: bool | None,
+    ) -> tuple[Tensor, dict[str, tuple[Tensor, ...] | None]]:
+        """The vectors of all tokens, and what was asked for besides."""
         if input_ids.numel() == 0:
             input_ids = input_ids.long()  # no tokens: tokenizers make that a tensor of floats
         made_in = getattr(torch, self.config.made_in or "", self.table.dtype)
@@ -297,7 +306,7 @@ class RankOneForTokenClassification(PreTrainedModel):
                 f"The weights were made in {made_in} and are run in {self.table.dtype}: contexts "
                 "that lie close together may get wrong labels."
             )
-        places, mask = self._check(input_ids, attention_mask, labels)
+        places, mask = self._check(input_ids, attention_mask)
         if mask is not None:
             input_ids = torch.where(mask, input_ids, 0)  # under the mask anything may stand
         self._check_rows(input_ids)
@@ -315,22 +324,36 @@ class RankOneForTokenClassification(PreTrainedModel):
             z, weights = block(z, attend)
             states.append(z)
             attentions.append(weights)
-        logits = self.head(z)
-        loss = None if labels is None else self._loss(logits, labels, num_items_in_batch)
-
         config = self.config
         with_states = (
             config.output_hidden_states if output_hidden_states is None else output_hidden_states
         )
         with_weights = config.output_attentions if output_attentions is None else output_attentions
-        output = TokenClassifierOutput(
-            loss=loss,
-            logits=logits,
-            hidden_states=tuple(states) if with_states else None,
-            attentions=tuple(attentions) if with_weights else None,
-        )
-        as_dict = config.return_dict if return_dict is None else return_dict
+        return z, {
+            "hidden_states": tuple(states) if with_states else None,
+            "attentions": tuple(attentions) if with_weights else None,
+        }
+
+    def _returned(self, output: Any, return_dict: bool | None) -> Any:
+        as_dict = self.config.return_dict if return_dict is None else return_dict
         return output if as_dict else output.to_tuple()
+
+    def train(self, mode: bool = True) -> Self:
+        if mode and self.config.made_by == CONSTRUCTED:
+            logger.warning_once(
+                "These weights were constructed, not learned, and training destroys what they know:"
+                " they tell contexts apart by differences that no gradient step leaves intact. Use "
+                "them as they are; to train, start from a new `RankOneConfig`."
+            )
+        super().train(mode)
+        return self
+
+    def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
+        """As in transformers; weights that were changed since are not called constructed."""
+        state = kwargs.get("state_dict") or self.state_dict()
+        if self.config.made_by == CONSTRUCTED and checksum(state) != self.config.made_sha256:
+            self.config.made_by, self.config.made_sha256 = CHANGED, None
+        super().save_pretrained(save_directory, *args, **kwargs)
 
     def resize_token_embeddings(self, *_: Any, **__: Any) -> None:
         raise ValueError(
@@ -338,17 +361,11 @@ class RankOneForTokenClassification(PreTrainedModel):
             "tokenizer, the last one any other word. Make a new model for other words."
         )
 
-    def _check(
-        self, ids: Tensor, attention_mask: Tensor | None, labels: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def _check(self, ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """The place of every token in its sentence, and which tokens are real."""
         if ids.dim() != 2:
             raise ValueError(f"`input_ids` must be (batch, length), not {tuple(ids.shape)}.")
-        for name, given in (("attention_mask", attention_mask), ("labels", labels)):
-            if given is not None and given.shape != ids.shape:
-                raise ValueError(
-                    f"`{name}` is {tuple(given.shape)}, but `input_ids` is {tuple(ids.shape)}."
-                )
+        check_shape("attention_mask", attention_mask, ids)
         if attention_mask is None:
             mask, places = None, torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
         else:
@@ -372,20 +389,12 @@ class RankOneForTokenClassification(PreTrainedModel):
                 "tokenizer the one that was saved with the model?"
             )
 
-    def _loss(self, logits: Tensor, labels: Tensor, count: Tensor | int | None) -> Tensor:
-        total = nn.functional.cross_entropy(
-            logits.flatten(0, 1), labels.to(logits.device).flatten(), reduction="sum"
-        )
-        if count is None:
-            count = (labels != -100).sum().clamp(min=1)
-        return total / count
-
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """Tables by `initializer_range`, matrices by their fan-in; biases 0, those of units of rank
         1 drawn, for these bend at one point each."""
         d, q = self.config.hidden_size, max(1, self.config.intermediate_size)
-        if isinstance(module, RankOneForTokenClassification):
+        if isinstance(module, RankOnePreTrainedModel):
             for table in (module.table, module.positions):
                 if table is not None:
                     init.normal_(table, std=self.config.initializer_range)
@@ -407,3 +416,82 @@ class RankOneForTokenClassification(PreTrainedModel):
         elif isinstance(module, nn.Linear):
             init.uniform_(module.weight, -(d**-0.5), d**-0.5)
             init.uniform_(module.bias, -(d**-0.5), d**-0.5)
+
+
+class RankOneModel(RankOnePreTrainedModel):
+    """Block(... Block(X + E)), X rows of the token table, E rows of positions: the vector of every
+    token in its sentence, which a head would read."""
+
+    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [r"^head\."]
+
+    def __init__(self, config: RankOneConfig) -> None:
+        super().__init__(config)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> BaseModelOutput | tuple[Tensor, ...]:
+        """`attention_mask` is not 0 at real tokens. ``last_hidden_state`` is (batch, length, d)."""
+        z, kept = self._run(input_ids, attention_mask, output_hidden_states, output_attentions)
+        return self._returned(BaseModelOutput(last_hidden_state=z, **kept), return_dict)
+
+
+class RankOneForTokenClassification(RankOnePreTrainedModel):
+    """logits = head(Block(... Block(X + E))): `RankOneModel` with a linear head."""
+
+    accepts_loss_kwargs = True
+
+    def __init__(self, config: RankOneConfig) -> None:
+        super().__init__(config)
+        self.head = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> TokenClassifierOutput | tuple[Tensor, ...]:
+        """`attention_mask` is not 0 at real tokens; `labels` are not counted where they are -100.
+
+        The loss is the mean over the labels that count, or their sum by `num_items_in_batch`.
+        """
+        check_shape("labels", labels, input_ids)
+        z, kept = self._run(input_ids, attention_mask, output_hidden_states, output_attentions)
+        logits = self.head(z)
+        loss = None if labels is None else self._loss(logits, labels, num_items_in_batch)
+        output = TokenClassifierOutput(loss=loss, logits=logits, **kept)
+        return self._returned(output, return_dict)
+
+    def _loss(self, logits: Tensor, labels: Tensor, count: Tensor | int | None) -> Tensor:
+        total = nn.functional.cross_entropy(
+            logits.flatten(0, 1), labels.to(logits.device).flatten(), reduction="sum"
+        )
+        if count is None:
+            count = (labels != -100).sum().clamp(min=1)
+        return total / count
+
+
+def check_shape(name: str, given: Tensor | None, ids: Tensor) -> None:
+    if given is not None and given.shape != ids.shape:
+        raise ValueError(
+            f"`{name}` is {tuple(given.shape)}, but `input_ids` is {tuple(ids.shape)}."
+        )
+
+
+def checksum(state: Mapping[str, Tensor]) -> str:
+    """SHA-256 of the names, types, shapes and bits of these tensors."""
+    found = sha256()
+    for name, tensor in sorted(state.items()):
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        found.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()

@@ -11,15 +11,19 @@ with extra("hf", "Hugging Face"):
     from tokenizers import AddedToken, Regex, Tokenizer, normalizers
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import WhitespaceSplit
-    from transformers import PreTrainedTokenizerFast
+
+    from rankone.interop.huggingface.tokenization_rankone import RankOneTokenizer
 
 UNKNOWN = "[UNK]"
 CHUNK = 10_000  # words that are tried at once
 
 
-def word_tokenizer(vocabulary: Sequence[str], *, lower: bool = False) -> PreTrainedTokenizerFast:
+def word_tokenizer(
+    vocabulary: Sequence[str], *, lower: bool = False, max_length: int | None = None
+) -> RankOneTokenizer:
     """Splits at white space and numbers the words as they come; one more number, the last, is for
-    unknown words and pads. Words that hold white space themselves are found first.
+    unknown words and pads. Words that hold white space themselves are found first. `max_length` is
+    what `truncation=True` truncates to: as many tokens as the model has positions.
 
     >>> tokenizer = word_tokenizer(["a", "rose"])
     >>> tokenizer("a red rose")["input_ids"]
@@ -38,18 +42,19 @@ def word_tokenizer(vocabulary: Sequence[str], *, lower: bool = False) -> PreTrai
         backend.normalizer = normalizers.Sequence([final, normalizers.Lowercase()])
     spaced = [word for word in vocabulary if re.search(r"\s", word)]
     backend.add_tokens([AddedToken(w, single_word=True, normalized=lower) for w in spaced])
-    return PreTrainedTokenizerFast(
+    return RankOneTokenizer(
         tokenizer_object=backend,
         unk_token=unknown,
         pad_token=unknown,
         split_special_tokens=True,  # text that looks like the unknown word is a word like others
+        model_max_length=max_length,
         model_input_names=["input_ids", "attention_mask"],
         clean_up_tokenization_spaces=False,
     )
 
 
 def lost_words(
-    tokenizer: PreTrainedTokenizerFast, vocabulary: Sequence[str], *, lower: bool = False
+    tokenizer: RankOneTokenizer, vocabulary: Sequence[str], *, lower: bool = False
 ) -> list[str]:
     """Words that, given one by one, do not come back as their own row; nor, if case does not
     matter, in capitals."""
