@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from rankone.documents import ANEW, read_document
+from rankone.documents import convert_document, read_document
 from rankone.errors import ModelError
+from rankone.nn.classifier import Some, SomeOrNone
 
 Words = tuple[str, ...]
 
 MODEL_TYPE = "rankone"
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
-LABELS = {"0": "LABEL_0", "1": "LABEL_1"}  # transformers leaves them out, as its default
+ANEW = "export the model again"
+EXPORTED = "take the tokenizer that was exported with the weights"
 # What a field of `Network` is called in a configuration of transformers.
 NAMES = {
     "vocabulary": "vocab_size",
@@ -28,49 +31,84 @@ NAMES = {
 }
 
 
+@dataclass(frozen=True)
+class HubConfig:
+    """config.json, as far as it is read; `RankOneConfig` says what the fields are."""
+
+    vocab_size: Some
+    hidden_size: Some
+    intermediate_size: SomeOrNone
+    max_position_embeddings: SomeOrNone
+    num_hidden_layers: Some
+    attention: Literal["rank1", "softmax", "hardmax"]
+    num_attention_heads: Some
+    head_dim: Some
+    feedforward: Literal["rank1", "dense"]
+    causal: bool
+    reading: dict[str, Any] | None = None
+    # transformers leaves these two out, as its default
+    id2label: dict[str, str] = field(default_factory=lambda: {"0": "LABEL_0", "1": "LABEL_1"})
+
+
+@dataclass(frozen=True)
+class WordLevel:
+    """The model in tokenizer.json."""
+
+    type: str
+    unk_token: str = ""
+    vocab: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TokenizerFile:
+    """tokenizer.json, as far as it is read."""
+
+    model: WordLevel
+
+
 def is_hub(config: Any) -> bool:
     return isinstance(config, dict) and config.get("model_type") == MODEL_TYPE
 
 
 def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words, Words]:
     """The configuration as we write it, the vocabulary and the labels."""
-    labels = _in_order(config.get("id2label", LABELS), home / CONFIG, "id2label")
-    network = {ours: config[theirs] for ours, theirs in NAMES.items() if theirs in config}
+    version = config.get("format_version")
+    found = convert_document(config, HubConfig, home / CONFIG, remedy=ANEW)
+    labels = _in_order(found.id2label, home / CONFIG, "id2label")
+    network = {ours: getattr(found, theirs) for ours, theirs in NAMES.items()}
     ours = {
         "format": MODEL_TYPE,
-        "version": config.get("format_version"),
+        "version": version,
         "network": {**network, "labels": len(labels)},
-        "reading": config.get("reading") or {},
+        "reading": found.reading or {},
     }
     return ours, _vocabulary(home / TOKENIZER), labels
 
 
 def _vocabulary(path: Path) -> Words:
     """Every word of a word-level tokenizer but the last, which stands for unknown ones."""
-    tokenizer = read_document(path, dict[str, Any])
-    model = tokenizer.get("model")
-    if not isinstance(model, dict) or model.get("type") != "WordLevel":
+    model = read_document(path, TokenizerFile, remedy=EXPORTED, missing=EXPORTED).model
+    if model.type != "WordLevel":
         raise ModelError(
             "not a word-level tokenizer: a row of the token table is a word",
             where=str(path),
-            remedy="take the tokenizer that was exported with the weights",
+            remedy=EXPORTED,
         )
-    vocab = model.get("vocab")
-    rows = {str(row): word for word, row in vocab.items()} if isinstance(vocab, dict) else None
-    words = _in_order(rows, path, "vocab")
-    if not words or words[-1] != model.get("unk_token"):
+    words = _in_order({str(row): word for word, row in model.vocab.items()}, path, "model.vocab")
+    if not words or words[-1] != model.unk_token:
         raise ModelError(
             "the last row of the token table is not the unknown word",
             where=str(path),
-            remedy="take the tokenizer that was exported with the weights",
+            remedy=EXPORTED,
         )
     return words[:-1]
 
 
-def _in_order(names: Any, path: Path, key: str) -> Words:
+def _in_order(names: dict[str, str], path: Path, key: str) -> Words:
     """The values of {"0": ..., "1": ...}."""
-    if isinstance(names, dict):
-        values: tuple[Any, ...] = tuple(names.get(str(i)) for i in range(len(names)))
-        if all(isinstance(value, str) for value in values):
-            return values
-    raise ModelError(f"{key} does not number its words from 0", where=str(path), remedy=ANEW)
+    try:
+        return tuple(names[str(i)] for i in range(len(names)))
+    except KeyError:
+        raise ModelError(
+            f"{key} does not number its words from 0", where=str(path), remedy=ANEW
+        ) from None
