@@ -64,6 +64,41 @@ def write_directory(directory: Path, contents: Mapping[str, bytes]) -> list[Path
     return [directory / name for name in contents]
 
 
+@contextlib.contextmanager
+def kept(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What is at `path` is there again if the body raises: for a file that is written before
+    another one, which may fail. What is no regular file (a pipe) cannot be taken back."""
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        yield
+        return
+    with contextlib.ExitStack() as scratch:
+        try:
+            place = tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-")
+            old = Path(scratch.enter_context(place), "old")
+            if target.exists():
+                _link(target, old)
+        except OSError as error:
+            what = f"cannot write ({error.strerror})"
+            raise OutputError(what, where=str(path), remedy="choose another path") from None
+        try:
+            yield
+        except BaseException:
+            if old.exists():
+                os.replace(old, target)
+            else:
+                target.unlink(missing_ok=True)
+            raise
+
+
+def _link(source: Path, target: Path) -> None:
+    """A second name for the file, which takes no room on the disk; or a copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 def make_directory(path: str | os.PathLike[str]) -> Path:
     """A directory to write several things to, which may be there already."""
     try:

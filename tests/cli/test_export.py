@@ -3,22 +3,64 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
 import pytest
+import torch
 
 import rankone
 from answers import Run
+from rankone.cli import options
+from rankone.errors import OutputError
+from rankone.interop.huggingface import export as huggingface
+from rankone.interop.onnx import export as onnx
+from rankone.interop.onnx.graph import Graph
+
+CORPUS = rankone.builtin_corpus(80)
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("export") / "model"
-    rankone.memorize(rankone.builtin_corpus(80)).save(home)
+    rankone.memorize(CORPUS).save(home)
     return home
+
+
+def copied(home: Path, target: Path) -> Path:
+    target.mkdir()
+    for path in home.iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    return target
+
+
+class StandIn:
+    """A session of onnxruntime that takes no seconds to make: the module that is exported."""
+
+    off = 0.0
+
+    def __init__(self, model: rankone.Model) -> None:
+        self.graph = Graph(model.network)
+
+    @torch.no_grad()
+    def run(self, _: Any, given: dict[str, Any]) -> list[Any]:
+        ids, mask = (torch.from_numpy(given[name]) for name in ("input_ids", "attention_mask"))
+        return [self.graph(ids, mask).numpy() + self.off]
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one test waits for torch's exporter."""
+    models: list[rankone.Model] = []
+
+    def serialize(model: rankone.Model) -> bytes:
+        models.append(model)
+        return b"graph"
+
+    monkeypatch.setattr(onnx, "serialize", serialize)
+    monkeypatch.setattr(onnx, "opened", lambda _: StandIn(models[-1]))
 
 
 def test_both_at_once(run: Run, home: Path, tmp_path: Path) -> None:
@@ -36,7 +78,7 @@ def test_both_at_once(run: Run, home: Path, tmp_path: Path) -> None:
         "input_ids",
         "attention_mask",
     ]
-    words = [list(s.tokens) for s in rankone.builtin_corpus(20).sentences]
+    words = [list(s.tokens) for s in CORPUS.sentences]
     assert rankone.load(hf).predict(words) == rankone.load(home).predict(words)
     # The directory for Hugging Face is as good a start, and an earlier export is replaced.
     answer = run("export", hf, "--hf", hf)
@@ -72,42 +114,90 @@ def test_a_trained_model(run: Run, tmp_path: Path) -> None:
         assert said in card
 
 
-def test_the_corpus_of_the_report(run: Run, tmp_path: Path) -> None:
-    """Taken if it is there and will do; otherwise a remark says that it was not."""
-    file, graph = tmp_path / "c.conll", tmp_path / "g.onnx"
-    file.write_text("a X\nb Y\n\nb X\n")
-    assert run("memorize", file, "--out", tmp_path / "m", "--quiet").code == 0
-
-    def said() -> dict[str, Any]:
-        answer = run("export", tmp_path / "m", "--onnx", graph, "--json")
-        assert answer.code == 0, answer.err
-        return json.loads(answer.out)
-
-    first = said()
-    assert first["remarks"] == []
-    assert first["onnx"]["compared"][-1]["tokens"] == 3
-    file.write_text("a X\n" * 9)
-    longer = said()
-    assert "Compared on made-up sentences only" in longer["remarks"][0]
-    assert "9 tokens, but the table of positions has 2" in longer["remarks"][0]
-    assert len(longer["onnx"]["compared"]) == 1
-    file.unlink()
-    os.mkfifo(file)  # reading it would never end
-    assert "c.conll: no such file" in said()["remarks"][0]
+@pytest.mark.usefixtures("quick")
+def test_a_report_names_no_file_to_open(
+    run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory may be a stranger's; only --corpus says what is read."""
+    monkeypatch.setattr(options, "read_like", None)
+    strange, secret = copied(home, tmp_path / "m"), tmp_path / "secret.conll"
+    secret.write_text("a X\nb Y\n")
+    report = strange / "report.json"
+    report.write_text(json.dumps({**json.loads(report.read_text()), "source": str(secret)}))
+    answer = run("export", strange, "--onnx", tmp_path / "g.onnx", "--json")
+    assert answer.code == 0, answer.err
+    assert [part["source"] for part in answer.json["onnx"]["compared"]] == ["made-up"]
+    assert answer.json["remarks"] == [
+        "Compared on made-up sentences only; --corpus FILE adds your own."
+    ]
+    assert str(secret) not in answer.out
 
 
-def test_one_place_for_two_things(run: Run, home: Path, tmp_path: Path) -> None:
-    answer = run("export", home, "--hf", tmp_path / "x", "--onnx", tmp_path / "x")
-    assert answer.code == 2
-    assert "name one place" in answer.err
-    (damaged := tmp_path / "m").mkdir()
-    for path in home.iterdir():
-        (damaged / path.name).write_bytes(path.read_bytes())
-    (damaged / "certificate.json").write_text("{}")
-    answer = run("export", damaged, "--hf", tmp_path / "hf", "--onnx", tmp_path / "g.onnx")
-    assert answer.code == 2
-    assert "not a certificate" in answer.err
-    assert not (tmp_path / "g.onnx").exists()
+# Both or neither.
+
+
+def stale(home: Path, _: pytest.MonkeyPatch) -> None:
+    other = rankone.memorize([(["a"], ["x"])])
+    found = rankone.certify_model(other.model, rankone.Corpus.from_sentences([(["a"], ["x"])]))
+    (home / "certificate.json").write_text(json.dumps(found.to_json()))
+
+
+def damaged(home: Path, _: pytest.MonkeyPatch) -> None:
+    (home / "certificate.json").write_text("{}")
+
+
+def wrong_graph(_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StandIn, "off", 1.0)
+
+
+def full_disk(_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OutputError("cannot write (No space left on device)")
+
+    monkeypatch.setattr(huggingface, "write_directory", fail)
+
+
+def interrupted(_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(huggingface, "write_directory", fail)
+
+
+FAILURES = [
+    (stale, 2, "the certificate speaks of another model"),
+    (damaged, 2, "certificate"),
+    (wrong_graph, 2, "logits that are too far off"),
+    (full_disk, 2, "No space left"),
+    (interrupted, 130, ""),
+]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("before", [None, "from before"], ids=["new", "over another"])
+@pytest.mark.parametrize(
+    ("spoil", "code", "said"), FAILURES, ids=lambda v: getattr(v, "__name__", "")
+)
+def test_both_are_written_or_neither(
+    run: Run,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[..., None],
+    code: int,
+    said: str,
+    before: str | None,
+) -> None:
+    model, out = copied(home, tmp_path / "m"), tmp_path / "out"
+    out.mkdir()
+    if before is not None:
+        (out / "g.onnx").write_text(before)
+    spoil(model, monkeypatch)
+    answer = run("export", model, "--hf", out / "hf", "--onnx", out / "g.onnx")
+    assert (answer.code, answer.out) == (code, "")
+    assert said in answer.err
+    found = {path.name: path.read_text() for path in out.iterdir()}
+    assert found == ({} if before is None else {"g.onnx": before})
 
 
 REFUSED = [
@@ -117,22 +207,25 @@ REFUSED = [
     (("--onnx", "."), ".: is a directory", "another path"),
     (("--hf", "."), ".: holds other files (mine)", "a new or an empty directory"),
     (("--onnx", "new", "--corpus", "no.conll"), "no.conll: no such file", "check the path"),
+    (("--hf", "x", "--onnx", "x"), "--onnx is inside --hf", "give each its own"),
+    (("--hf", "x", "--onnx", "x/y/g.onnx"), "--onnx is inside --hf", "give each its own"),
 ]
 
 
-@pytest.mark.parametrize(("options", "what", "remedy"), REFUSED)
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("given", "what", "remedy"), REFUSED)
 def test_refusals(
     run: Run,
     home: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...],
+    given: tuple[str, ...],
     what: str,
     remedy: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine").write_text("mine")
-    answer = run("export", home, *options)
+    answer = run("export", home, *given)
     assert (answer.code, answer.out) == (2, "")
     assert what in answer.err
     assert remedy in answer.err
@@ -150,13 +243,3 @@ def test_formats_that_do_not_go_together(run: Run, tmp_path: Path) -> None:
     answer = run("memorize", "toy", "--format", "hf", "--out", tmp_path)
     assert answer.code == 2
     assert "holds other files (mine)" in answer.err
-
-
-def test_an_approximation_is_no_token_classifier(run: Run, tmp_path: Path) -> None:
-    made = run(
-        "approximate", "softmax", "--grid", 2, "--samples", 256, "--out", tmp_path / "a", "-q"
-    )
-    assert made.code == 0, made.err
-    answer = run("export", tmp_path / "a", "--hf", tmp_path / "hf")
-    assert answer.code == 2
-    assert "config.json: no such file" in answer.err

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankone.cli import options
-from rankone.errors import CorpusError, LengthError, SettingError, SizeError
+from rankone.errors import SettingError
 
 if TYPE_CHECKING:
-    from rankone.interop.onnx import Exported
+    from rankone.interop.huggingface.export import HubExport, PreparedHub
+    from rankone.interop.onnx.export import Exported, PreparedOnnx
     from rankone.nn import Model
     from rankone.progress import Progress
+
+ONLY_MADE_UP = "Compared on made-up sentences only; --corpus FILE adds your own."
 
 
 def export(
@@ -34,14 +37,15 @@ def export(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Text to compare the graph on; default that of the model, if it is still there.",
+            help="Text to compare the graph on, besides made-up sentences.",
             show_default=False,
         ),
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a model for other tools: Hugging Face, ONNX. Nothing is written that was not checked.
+    """Write a model for other tools: Hugging Face, ONNX. Everything is checked before anything is
+    written, and if one cannot be written, neither is.
 
     From transformers every bit of the weights must come back.
 
@@ -53,23 +57,20 @@ def export(
         raise SettingError("nothing to export to", remedy="give --hf OUT or --onnx FILE, or both")
     if corpus is not None and onnx is None:
         raise SettingError("--corpus is for --onnx", remedy="leave it out, or give --onnx FILE")
-    if hf is not None and onnx is not None and hf.resolve() == onnx.resolve():
-        raise SettingError("--hf and --onnx name one place", remedy="give each its own")
+    if hf is not None and onnx is not None and onnx.resolve().is_relative_to(hf.resolve()):
+        raise SettingError(
+            "--onnx is inside --hf, a directory that is written anew", remedy="give each its own"
+        )
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.nn import load
 
         loaded = load(model)
-        remarks: list[str] = []
-        hub, graph = None, None
-        given = {} if hf is None else _for_hf(model, hf)  # all that may be refused, first
-        if onnx is not None:
-            graph, remarks = _export_onnx(model, loaded, onnx, corpus, progress)
-        if hf is not None:
-            from rankone.interop.huggingface import export_hf
-
-            progress("write", 0.0)
-            hub = export_hf(loaded, hf, **given)
-            remarks += hub.remarks
+        ready = None if hf is None else _prepare_hf(loaded, model, hf, progress)
+        checked = None if onnx is None else _prepare_onnx(loaded, onnx, corpus, progress)
+        progress("write", 0.0)
+        hub, graph = _write(ready, checked)
+    remarks = [ONLY_MADE_UP] if graph and corpus is None else []
+    remarks += hub.remarks if hub else []
     files = [*([graph.path] if graph else []), *(hub.files if hub else [])]
     if json:
         found = {"hf": hub, "onnx": graph}
@@ -81,41 +82,41 @@ def export(
         console.print_lines("Wrote", *(f"  {path}" for path in files))
 
 
-def _for_hf(home: Path, out: Path) -> dict[str, Any]:
-    """The report and the certificate that go into the card."""
+def _prepare_hf(model: Model, home: Path, out: Path, progress: Progress) -> PreparedHub:
+    """With the report and the certificate that are in the model directory."""
     from rankone.certify import read_certificate
-    from rankone.interop.huggingface.export import check_hf_target
+    from rankone.interop.huggingface.export import prepare_hf
     from rankone.nn.store import CERTIFICATE
 
-    check_hf_target(out)
+    progress("check", 0.0)
     path = home / CERTIFICATE
-    return {
-        "report": _report(home),
-        "certificate": read_certificate(path) if path.exists() else None,
-    }
+    certificate = read_certificate(path) if path.exists() else None
+    return prepare_hf(model, out, report=_report(home), certificate=certificate)
 
 
-def _export_onnx(
-    home: Path, model: Model, out: Path, given: str | None, progress: Progress
-) -> tuple[Exported, list[str]]:
-    """Compared on the file that was named; else on that which the report names, if it will do."""
-    from rankone.corpus.builtin import BUILTIN
-    from rankone.interop.onnx import export_onnx
+def _prepare_onnx(model: Model, out: Path, given: str | None, progress: Progress) -> PreparedOnnx:
+    """Compared on the file that was named: what a report names is not opened, for the directory
+    may be a stranger's."""
+    from rankone.interop.onnx.export import prepare_onnx
 
     progress("read", 0.0)
-    if given is not None:
-        corpus = options.read_like(model, given, labelled=None)
-        return export_onnx(model, out, corpus=corpus, progress=progress), []
-    source = str((_report(home) or {}).get("source", "a corpus that no report names"))
-    try:
-        if source not in BUILTIN and not Path(source).is_file():  # neither pipes nor devices
-            raise CorpusError("no such file")
-        corpus = options.read_like(model, source, labelled=None)
-        return export_onnx(model, out, corpus=corpus, progress=progress), []
-    except (CorpusError, LengthError, SizeError) as error:
-        why = f"{source}: {error.what}"
-        remark = f"Compared on made-up sentences only ({why}); --corpus FILE names others."
-        return export_onnx(model, out, progress=progress), [remark]
+    corpus = None if given is None else options.read_like(model, given, labelled=None)
+    return prepare_onnx(model, out, corpus=corpus, progress=progress)
+
+
+def _write(
+    hub: PreparedHub | None, graph: PreparedOnnx | None
+) -> tuple[HubExport | None, Exported | None]:
+    """Both, or neither."""
+    from rankone.files import kept
+
+    if graph is None:
+        return (None if hub is None else hub.write()), None
+    if hub is None:
+        return None, graph.write()
+    with kept(graph.path):
+        written = graph.write()
+        return hub.write(), written
 
 
 def _report(home: Path) -> dict[str, Any] | None:

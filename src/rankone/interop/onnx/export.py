@@ -77,6 +77,20 @@ class Exported:
         return {**asdict(self), "path": str(self.path), **sums, "ok": self.ok}
 
 
+@dataclass(frozen=True)
+class PreparedOnnx:
+    """The contents of a file, compared with the model; `write` writes them."""
+
+    path: Path
+    data: bytes
+    compared: tuple[Compared, ...]
+    seconds: dict[str, float]
+
+    def write(self) -> Exported:
+        path = write_file(self.path, self.data)
+        return Exported(path, len(self.data), OPSET, self.compared, self.seconds)
+
+
 def export_onnx(
     model: Model,
     path: str | os.PathLike[str],
@@ -91,6 +105,17 @@ def export_onnx(
     as metadata. It is run by onnxruntime and compared with the model, on made-up sentences and on
     every sentence of `corpus`, before it is written; what does not agree is an error, and no file.
     """
+    return prepare_onnx(model, path, corpus=corpus, progress=progress).write()
+
+
+def prepare_onnx(
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    corpus: Corpus | None = None,
+    progress: Progress = lambda *_: None,
+) -> PreparedOnnx:
+    """All that `export_onnx` does before it writes."""
     check_place(path)
     network = copy.deepcopy(model.network).double().requires_grad_(False)
     model = Model(network, model.vocabulary, model.labels, model.reading)
@@ -125,7 +150,7 @@ def export_onnx(
                 remedy=OTHERS,
             )
     seconds = {"export": exported - start, "check": checked - exported}
-    return Exported(write_file(path, data), len(data), OPSET, tuple(compared), seconds)
+    return PreparedOnnx(Path(path), data, tuple(compared), seconds)
 
 
 def opened(data: bytes) -> Any:
