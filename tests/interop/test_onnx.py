@@ -441,7 +441,22 @@ def test_what_may_differ(head, row, label, bump, steep, far, wrong):
     size = bump / max(1.0, abs(logits[0, label]))
     sizes = (size, 0.0) if steep else (0.0, size)
     assert (found.steep_difference, found.difference) == pytest.approx(sizes, rel=1e-3)
-    assert ("labels differ" in found.line(), "steep" in found.line()) == (wrong, steep)
+
+
+def test_the_line_for_people():
+    """Numbers with their nouns, and no "within 0"."""
+    told = check.Compared("x", 1, 1, 0.0, steep=0, steep_difference=0.0, far=0, wrong=0)
+    assert told.line() == "x: 1 token, the same labels, identical logits"
+    told = check.Compared("x", 2, 1200, 2e-10, steep=1, steep_difference=3e-7, far=0, wrong=1)
+    assert told.line() == (
+        "x: 1,200 tokens, 1 label differs, logits within 2e-10 (but for 1 token on steep ramps: "
+        "3e-07)"
+    )
+    told = check.Compared("x", 2, 1200, 0.0, steep=2, steep_difference=3e-7, far=0, wrong=2)
+    assert told.line() == (
+        "x: 1,200 tokens, 2 labels differ, identical logits (but for 2 tokens on steep ramps: "
+        "3e-07)"
+    )
 
 
 def test_room_is_what_rounding_explains():

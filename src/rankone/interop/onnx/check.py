@@ -12,6 +12,7 @@ from rankone.certify.attention import array
 from rankone.interop.onnx.rounding import Rounding
 from rankone.interop.onnx.sentences import Bools, Floats, Ints, Padding, run
 from rankone.nn import Evaluator, Model
+from rankone.plural import plural
 from rankone.spans import spans
 
 if TYPE_CHECKING:
@@ -47,12 +48,13 @@ class Compared:
 
     def line(self) -> str:
         """For people to read."""
-        labels = f"{self.wrong:,} labels differ" if self.wrong else "the same labels"
-        line = (
-            f"{self.source}: {self.tokens:,} tokens, {labels}, logits within {self.difference:.2g}"
-        )
+        differ = "label differs" if self.wrong == 1 else "labels differ"
+        labels = f"{self.wrong:,} {differ}" if self.wrong else "the same labels"
+        within = f"logits within {self.difference:.2g}" if self.difference else "identical logits"
+        line = f"{self.source}: {plural(self.tokens, 'token')}, {labels}, {within}"
         if self.steep:
-            line += f" ({self.steep:,} tokens on steep ramps: {self.steep_difference:.2g})"
+            steep = plural(self.steep, "token")
+            line += f" (but for {steep} on steep ramps: {self.steep_difference:.2g})"
         return line
 
 
