@@ -165,7 +165,7 @@ def interrupted(_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FAILURES = [
-    (stale, 2, "the certificate speaks of another model"),
+    (stale, 2, "certificate.json: speaks of another model"),
     (damaged, 2, "certificate"),
     (wrong_graph, 2, "logits that are too far off"),
     (full_disk, 2, "No space left"),

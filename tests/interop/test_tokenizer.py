@@ -83,7 +83,7 @@ def test_words_that_are_lost_are_told(tmp_path: Path) -> None:
     network = TokenClassifier(SHAPE)
     told = export_hf(Model(network, words, ("O",), {"lower": True}), tmp_path / "lower").remarks
     assert len(told) == 1
-    assert told[0].startswith("1 words cannot be told to the tokenizer")
+    assert told[0].startswith("The tokenizer splits or does not know 1 word of the vocabulary (")
     assert repr(words[0]) in told[0]
     assert export_hf(Model(network, words, ("O",)), tmp_path / "hf").remarks == []
 

@@ -186,6 +186,8 @@ def check_words(words: Words, rows: int, path: Path) -> Words:
 def _network(shape: Network, path: Path) -> TokenClassifier:
     """The tensors of the file, each checked, as the parameters of a network."""
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("is not a file")
         small = path.stat().st_size < SMALL
         tensors = deserialize(path.read_bytes()) if small else load_file(path)
     except FileNotFoundError:

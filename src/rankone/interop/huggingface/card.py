@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, TypedDict
+
+from msgspec import Meta
 
 from rankone.certify import Certificate
 from rankone.interop.huggingface.convert import is_constructed
 from rankone.nn import Model
+from rankone.plural import plural
 
 Rows = list[tuple[str, str]]
+Count = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Ceiling(TypedDict):
+    accuracy: Share
+
+
+class Report(TypedDict, total=False):
+    """report.json of `memorize` or `train`, as far as the card shows it."""
+
+    source: str
+    weights: str
+    epochs: Count
+    tokens: Annotated[int, Meta(ge=1, lt=1 << 62)]
+    sentences: Count
+    wrong: Count
+    ceilings: dict[str, Ceiling]
+    unavoidable: Count
+    margin: float
+
 
 HEADER = """\
 ---
@@ -52,7 +75,7 @@ row of the token table.{longest}
 
 [rankone]: https://arxiv.org/abs/2307.14023
 """
-LONGEST = """ A sentence may have up to {positions:,} tokens; a
+LONGEST = """ A sentence may have up to {tokens}; a
 pipeline truncates longer ones, or labels them in pieces if it is called with `stride=0`."""
 CONSTRUCTED = """\
 ## What it is for
@@ -80,7 +103,7 @@ def model_card(
     model: Model,
     name: str,
     *,
-    report: Mapping[str, Any] | None = None,
+    report: Report | None = None,
     certificate: Certificate | None = None,
 ) -> str:
     """Markdown, with the header that the hub reads."""
@@ -88,7 +111,7 @@ def model_card(
     kind = "rank-1" if shape.attention == "rank1" else shape.attention
     layers = "One layer" if shape.depth == 1 else f"{shape.depth} layers"
     made = _made(report)
-    longest = LONGEST.format(positions=shape.positions) if shape.positions else ""
+    longest = LONGEST.format(tokens=plural(shape.positions, "token")) if shape.positions else ""
     return "\n".join(
         [
             HEADER,
@@ -104,14 +127,13 @@ def model_card(
     )
 
 
-def _made(report: Mapping[str, Any] | None) -> str:
+def _made(report: Report | None) -> str:
     if report is None:
         return "for labelling tokens"
-    source = PurePath(str(report.get("source", ""))).name
+    source = PurePath(report.get("source", "")).name
     corpus = _code(source) if source else "a labelled corpus"
     if "epochs" in report:
-        epochs = report["epochs"]
-        return f"trained on {corpus} for {epochs} epoch{'' if epochs == 1 else 's'}"
+        return f"trained on {corpus} for {plural(report['epochs'], 'epoch')}"
     return f"built from {corpus} without training, and right on it wherever a model can be"
 
 
@@ -129,19 +151,21 @@ def _shape(model: Model) -> Rows:
     ]
 
 
-def _figures(report: Mapping[str, Any]) -> Rows:
+def _figures(report: Report) -> Rows:
     """Those of `memorize` and of `train` that are there."""
     rows: Rows = []
-    if "tokens" in report and "wrong" in report:
+    if "tokens" in report and "wrong" in report and "sentences" in report:
         tokens, wrong = report["tokens"], report["wrong"]
-        rows.append(("tokens of the corpus", f"{tokens:,} in {report['sentences']:,} sentences"))
+        corpus = f"{plural(tokens, 'token')} in {plural(report['sentences'], 'sentence')}"
+        rows.append(("size of the corpus", corpus))
         rows.append(("labelled right", f"{tokens - wrong:,} ({1 - wrong / tokens:.4%})"))
-    ceilings = report.get("ceilings") or {}
-    if "input" in ceilings:
-        rows.append(("ceiling of any model", f"{ceilings['input']['accuracy']:.4%}"))
-        rows.append(("ceiling of the token alone", f"{ceilings['token']['accuracy']:.4%}"))
+    ceilings = report.get("ceilings", {})
+    for name, title in (("input", "ceiling of any model"), ("token", "ceiling of the token alone")):
+        if name in ceilings:
+            rows.append((title, f"{ceilings[name]['accuracy']:.4%}"))
     if "unavoidable" in report:
         rows.append(("wrong in any model", f"{report['unavoidable']:,}"))
+    if "margin" in report:
         rows.append(("margin (labels are 1 apart)", f"{report['margin']:.6f}"))
     return rows
 
@@ -152,7 +176,7 @@ def _certificate(certificate: Certificate | None) -> str:
     corpus = _code(PurePath(certificate.source).name)
     rows = [
         ("outcome", f"**{certificate.outcome.value}**"),
-        ("corpus", f"{corpus}, {certificate.tokens:,} tokens"),
+        ("corpus", f"{corpus}, {plural(certificate.tokens, 'token')}"),
         ("contexts apart by more than", certificate.delta),
         ("float64 run off by less than", certificate.float_distance),
     ]
@@ -174,6 +198,7 @@ def _table(rows: Rows) -> str:
 
 
 def _code(text: str) -> str:
+    text = " ".join(text.split("\n"))
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 

@@ -15,15 +15,16 @@ from safetensors import SafetensorError
 
 from rankone.certify import Certificate
 from rankone.certify.certificate import model_hashes
-from rankone.documents import dump, read_document
+from rankone.documents import convert_document, dump, read_document
 from rankone.errors import ExportError, ModelError, OutputError
 from rankone.extras import extra
 from rankone.files import check_new, write_directory
-from rankone.interop.huggingface.card import model_card
+from rankone.interop.huggingface.card import Report, model_card
 from rankone.interop.huggingface.convert import as_pretrained
 from rankone.interop.huggingface.tokenizer import lost_words, word_tokenizer
 from rankone.nn import Model, hub, load
 from rankone.nn.store import CERTIFICATE, CONFIG, REPORT, WEIGHTS
+from rankone.plural import plural
 
 with extra("hf", "Hugging Face"):
     from transformers.utils import logging
@@ -32,6 +33,7 @@ with extra("hf", "Hugging Face"):
 
 CARD, CODE = "README.md", ("modeling_rankone.py", "tokenization_rankone.py")
 TOKENIZER = (hub.TOKENIZER, "tokenizer_config.json")
+AGAIN = "remove the file, or make the model again"
 FILES = (WEIGHTS, CONFIG, *CODE, *TOKENIZER, CARD, REPORT, CERTIFICATE)
 
 
@@ -82,18 +84,21 @@ def prepare_hf(
     target = check_hf_target(directory)
     if certificate is not None and not certificate.is_of(model):
         raise ModelError(
-            "the certificate speaks of another model", remedy="certify this one, and export again"
+            "speaks of another model",
+            where=CERTIFICATE,
+            remedy="certify this one, or remove the file, and export again",
         )
     remarks, weights = [], model_hashes(model)["weights"]
+    shown = None if report is None else convert_document(report, Report, REPORT, remedy=AGAIN)
     if report is not None and report.get("weights", weights) != weights:
-        remarks.append("The report speaks of other weights, and is left out.")
-        report = None
+        remarks.append("The report is about other weights, and is left out.")
+        report = shown = None
     lower = bool(model.reading.get("lower"))
     longest = model.network.shape.positions or None
     tokenizer = word_tokenizer(model.vocabulary, lower=lower, max_length=longest)
     contents = _written(model, tokenizer)
-    card = _card(model, target.resolve().name, report, certificate)
-    contents[CARD] = card.encode()
+    name = target.resolve().name
+    contents[CARD] = model_card(model, name, report=shown, certificate=certificate).encode()
     if report is not None:
         contents[REPORT] = dump({**report, "weights": weights}, indent=2)
     if certificate is not None:
@@ -101,8 +106,8 @@ def prepare_hf(
     lost = lost_words(tokenizer, model.vocabulary, lower=lower)
     if lost:
         remarks.append(
-            f"{len(lost)} words cannot be told to the tokenizer, which takes them apart or for "
-            f"unknown ones (the first is {lost[0]!r}); give their rows as input_ids."
+            f"The tokenizer splits or does not know {plural(len(lost), 'word')} of the vocabulary "
+            f"({lost[0]!r}{', ...' if lost[1:] else ''}); give the row in `input_ids` instead."
         )
     return PreparedHub(target, contents, remarks)
 
@@ -120,19 +125,6 @@ def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:
             f"cannot write ({getattr(error, 'strerror', None) or error})",
             where="the directory for temporary files",
             remedy="make room there, or name another one in TMPDIR",
-        ) from None
-
-
-def _card(
-    model: Model, name: str, report: Mapping[str, Any] | None, certificate: Certificate | None
-) -> str:
-    try:
-        return model_card(model, name, report=report, certificate=certificate)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ModelError(
-            f"the report is damaged ({type(error).__name__}: {error})",
-            where=REPORT,
-            remedy="take the file away, or make the model again",
         ) from None
 
 
