@@ -36,7 +36,7 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     found = [(match[1], match[2]) for match in BLOCK.finditer(page.read_text())]
-    following = [*found[1:], ("", "")]
+    following = [*found, ("", "")][1:]
     return [
         Block(kind, text, then[1] if kind == "python" and then[0] == "text" else None)
         for (kind, text), then in zip(found, following, strict=True)
