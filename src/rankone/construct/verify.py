@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,7 @@ import torch
 from rankone.construct.mapping import Floats, Ints
 from rankone.construct.targets import ContextTargets
 from rankone.corpus import Corpus
-from rankone.nn import Block, Evaluator, TokenClassifier
-from rankone.nn.masks import per_query
+from rankone.nn import Block, Evaluator, SelfAttention, TokenClassifier
 
 SAMPLE = 1000  # tokens checked by the dense network, if not all are
 CELLS = 1 << 20  # scores or hidden activations of the dense network held at once
@@ -88,8 +87,8 @@ def check_dense(
     Also how many labels must be wrong there. Labels are decided by the largest logit.
     """
     error = np.abs(y - (targets.labels + 1))
-    sentences = np.arange(corpus.n_sentences) if every else sample_sentences(corpus, error, rng)
-    at, dense, decided = dense_outputs(network, corpus, sentences, progress)
+    at = np.arange(corpus.n_tokens) if every else sample_tokens(corpus, error, rng)
+    dense, decided = dense_outputs(network, corpus, at, progress)
     found = Check(
         tokens=len(at),
         wrong=int((decided != corpus.label_ids[at]).sum()),
@@ -99,52 +98,79 @@ def check_dense(
     return found, int((targets.labels[at] != corpus.label_ids[at]).sum())
 
 
-def sample_sentences(corpus: Corpus, error: Floats, rng: np.random.Generator) -> Ints:
-    """The sentences with the largest errors, then others at random, to about `SAMPLE` tokens."""
+def sample_tokens(corpus: Corpus, error: Floats, rng: np.random.Generator) -> Ints:
+    """The tokens with the largest errors and others at random, `SAMPLE` of them, in order."""
     if corpus.n_tokens <= SAMPLE:
-        return np.arange(corpus.n_sentences)
-    worst = np.unique(corpus.sentence_of[np.argsort(-error)[: SAMPLE // 40]])
-    others = np.setdiff1d(rng.permutation(corpus.n_sentences)[:SAMPLE], worst)
-    order = np.concatenate([worst, rng.permutation(others)])
-    return order[: 1 + int(np.searchsorted(np.cumsum(corpus.lengths[order]), SAMPLE))]
+        return np.arange(corpus.n_tokens)
+    worst = np.argpartition(-error, SAMPLE // 40)[: SAMPLE // 40]
+    others = np.setdiff1d(rng.choice(corpus.n_tokens, SAMPLE, replace=False), worst)
+    return np.sort(np.concatenate([worst, rng.permutation(others)[: SAMPLE - len(worst)]]))
 
 
 @torch.no_grad()
 def dense_outputs(
     network: TokenClassifier,
     corpus: Corpus,
-    sentences: Ints,
+    tokens: Ints,
     progress: Callable[[float], None] = lambda _: None,
-) -> tuple[Ints, Floats, Ints]:
-    """Tokens, their outputs and labels, by the network with all matrices multiplied out.
+) -> tuple[Floats, Ints]:
+    """Outputs and labels of some tokens, by the network with all matrices multiplied out.
 
-    Padded batches through the modules' own forward passes: nothing is shared with the fast path.
+    Padded batches through the modules' own matrices: nothing is shared with the fast path. A token
+    costs as many scores as its sentence has tokens, and as many activations as there are units.
     """
     dense = network.expand()
     block = dense.blocks[0]
     assert isinstance(block, Block)
-    rows = max(1, CELLS // network.shape.hidden)  # of hidden activations held at once
-    order = sentences[np.argsort(corpus.lengths[sentences], kind="stable")]
-    total = int(corpus.lengths[sentences].sum())
-    where, decided = np.empty((2, total), dtype=np.int64)
-    y, done = np.empty(total), 0
-    while len(order):
-        n = int(corpus.lengths[order[-1]])
-        size = max(1, CELLS // (n * n))
-        part, order = order[-size:], order[:-size]
-        at = corpus.offsets[part][:, None] + np.arange(n)
-        real = np.arange(n) < corpus.lengths[part][:, None]
-        ids, tokens = torch.zeros(at.shape, dtype=torch.int64), torch.from_numpy(real)
-        ids[tokens] = torch.from_numpy(corpus.token_ids[at[real]])
-        z = block.attention(dense.embed(ids), per_query(tokens), causal=network.shape.causal)[
-            tokens
-        ]
-        where[done : done + len(z)] = at[real]
-        for piece in torch.split(z, rows):
+    assert isinstance(block.attention, SelfAttention)
+    step = max(1, CELLS // network.shape.hidden)  # rows of hidden activations held at once
+    y, decided, done = np.empty(len(tokens)), np.empty(len(tokens), dtype=np.int64), 0
+    for sentences, asking in batches(corpus, tokens):
+        n = int(corpus.lengths[sentences].max())
+        starts = corpus.offsets[sentences][:, None]
+        there = np.arange(n) < corpus.lengths[sentences][:, None]
+        ids = np.zeros(there.shape, dtype=np.int64)
+        ids[there] = corpus.token_ids[(starts + np.arange(n))[there]]
+        z = block.attention.at(
+            dense.embed(torch.from_numpy(ids)),
+            torch.from_numpy(tokens[asking] - starts),
+            None if there.all() else torch.from_numpy(there[:, None]),
+            causal=network.shape.causal,
+        )
+        own, first = np.unique(asking, return_index=True)  # rows are filled up with copies
+        for piece, some in zip(
+            torch.split(z.flatten(0, 1)[first], step),
+            np.split(own, range(step, len(own), step)),
+            strict=True,
+        ):
             features = block.feedforward(piece)
-            some = slice(done, done + len(piece))
             y[some] = features @ (dense.head.weight[0] / 2)
             decided[some] = dense.head(features).argmax(-1)
-            done += len(piece)
-        progress(done / total)
-    return where, y, decided
+        done += len(own)
+        progress(done / len(tokens))
+    return y, decided
+
+
+def batches(corpus: Corpus, tokens: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Sentences, and for each a row of places in `tokens` that lie in it; rows may repeat one.
+
+    `tokens` are in order. A sentence of n tokens has as many rows as it takes for m of them at a
+    time, m n <= `CELLS`; so many sentences of similar length go together.
+    """
+    home = corpus.sentence_of[tokens]
+    most = np.maximum(1, CELLS // corpus.lengths[home])
+    first = np.flatnonzero(np.diff(home, prepend=-1))
+    counts = np.diff(first, append=len(home))
+    within = np.arange(len(home)) - np.repeat(first, counts)
+    starts = np.flatnonzero(within % most == 0)
+    counts = np.diff(starts, append=len(home))
+    order = np.argsort(-corpus.lengths[home[starts]], kind="stable")
+    starts, counts = starts[order], counts[order]
+    while len(starts):
+        n = int(corpus.lengths[home[starts[0]]])
+        widest = np.maximum.accumulate(counts)
+        fits = widest * n * np.arange(1, len(starts) + 1) <= CELLS
+        size = max(1, int(fits.argmin()) if not fits.all() else len(fits))
+        inner = np.minimum(np.arange(widest[size - 1]), counts[:size, None] - 1)
+        yield home[starts[:size]], starts[:size, None] + inner
+        starts, counts = starts[size:], counts[size:]

@@ -95,21 +95,26 @@ def by_sequence(corpus: Corpus) -> Ints:
 
 
 def by_prefix(corpus: Corpus) -> Ints:
-    """The sentence up to and including the token, read off a trie that is grown level by level."""
+    """The sentence up to and including the token, read off a trie that is grown level by level.
+
+    A prefix that no other sentence shares has its own tokens from there on, and is left.
+    """
     groups = np.arange(corpus.n_tokens)
     order = np.argsort(-corpus.lengths, kind="stable")
     starts, lengths = corpus.offsets[order], corpus.lengths[order]
     parents = np.zeros(len(order), dtype=np.int64)
     for level in range(corpus.longest):
         alive = int(np.searchsorted(-lengths, -level))
+        if alive < 2:
+            break
         tokens = starts[:alive] + level
         pairs = parents[:alive] * len(corpus.vocabulary) + corpus.token_ids[tokens]
-        _, parents = np.unique(pairs, return_inverse=True)
-        first = np.full(parents.max() + 1, corpus.n_tokens, dtype=np.int64)
+        _, parents, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        first = np.full(len(counts), corpus.n_tokens, dtype=np.int64)
         np.minimum.at(first, parents, tokens)
         groups[tokens] = first[parents]
-        if len(first) == alive:  # no two prefixes are equal, nor will any longer ones be
-            break
+        shared = counts[parents] > 1
+        starts, lengths, parents = starts[:alive][shared], lengths[:alive][shared], parents[shared]
     return groups
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from rankone.kernels import ragged_attention, rank1_attention
 from rankone.kernels.direct import seen_sum
 from rankone.nn.given import module_of
-from rankone.nn.masks import and_causal
+from rankone.nn.masks import and_causal, and_past
 from rankone.nn.ragged import Ragged
 
 Mask = Bool[Tensor, "*#batch_and_n n"]  # (..., n, n), (..., 1, n), or (n,) for one sequence
@@ -50,33 +50,51 @@ class SelfAttention(nn.Module):
     ) -> Float[Tensor, "*batch n d"]:
         if mask is not None and mask.dim() == 1 and z.dim() == 2:
             mask = mask[None]
-        if causal:
-            mask = and_causal(mask, z.shape[-2], z.device)
-        key, query, value = (
-            torch.einsum("hsd,...nd->...hns", weight, z)
-            for weight in (self.key, self.query, self.value)
-        )
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
+        key, query, value = (self._heads(w, z) for w in (self.key, self.query, self.value))
         n = z.shape[-2]
         step = max(1, SCORES // max(1, n))
         if n <= step or torch.is_grad_enabled():
+            mask = and_causal(mask, n, z.device) if causal else mask
             context = self._attend(query, key, value, mask)
         else:  # into one tensor: pieces kept in a list would leave holes of the size of the scores
             context = torch.empty_like(value)
             for i in range(0, n, step):
+                asking = torch.arange(i, min(i + step, n), device=z.device)
+                seen = rows(mask, i, step)
+                seen = and_past(seen, asking, n) if causal else seen
                 part = query[..., i : i + step, :]
-                context[..., i : i + step, :] = self._attend(part, key, value, rows(mask, i, step))
-        return z + torch.einsum("hds,...hns->...nd", self.output, context)
+                context[..., i : i + step, :] = self._attend(part, key, value, seen)
+        return z + self._written(context)
+
+    def at(
+        self,
+        z: Float[Tensor, "*batch n d"],
+        asking: Int[Tensor, "*batch m"],
+        mask: Bool[Tensor, "*#batch 1 n"] | None = None,
+        *,
+        causal: bool = False,
+    ) -> Float[Tensor, "*batch m d"]:
+        """The rows `asking` of what `forward` returns: m n scores, not n^2."""
+        own = torch.take_along_dim(z, asking.unsqueeze(-1), -2)
+        mask = and_past(mask, asking, z.shape[-2]) if causal else mask
+        key, value = self._heads(self.key, z), self._heads(self.value, z)
+        return own + self._written(self._attend(self._heads(self.query, own), key, value, mask))
 
     def ragged(self, z: Tensor, sentences: Ragged, *, causal: bool = False) -> Tensor:
         """The same for sentences laid end to end, (tokens, d)."""
         padded: Tensor = self(sentences.pad(z), sentences.mask[:, None, :], causal=causal)
         return padded[sentences.mask]
 
+    def _heads(self, weight: Tensor, z: Tensor) -> Tensor:
+        return torch.einsum("hsd,...nd->...hns", weight, z)
+
+    def _written(self, context: Tensor) -> Tensor:
+        return torch.einsum("hds,...hns->...nd", self.output, context)
+
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         scores = query @ key.mT
         if mask is not None:
+            mask = mask.unsqueeze(-3)  # the same for all heads
             scores = scores.masked_fill(~mask, -torch.inf)
         weights = scores.softmax(-1) if self.kind == "softmax" else hardmax(scores)
         if mask is not None:

@@ -20,6 +20,7 @@ from rankone.spans import spans
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Layer = Callable[[Floats, Ints], Floats]
+Head = tuple[Floats, Floats, Floats, Floats]
 
 CELLS = 1 << 22  # numbers in the largest table (scores or hidden units) made at once
 
@@ -30,8 +31,8 @@ class Evaluator:
     Equal to the network's own forward pass up to rounding, with the weights it has when the
     evaluator is made, and in float64 whatever their type. Sentences come in chunks of about
     65,000 tokens, so memory does not grow with the corpus, and as in the paper tokens are columns:
-    layers map (d, tokens) to (d, tokens). Attention of rank 1 goes through
-    `rank1_attention_ragged`; a feed-forward layer of rank 1 through `PiecewiseLinear`, O(log q)
+    layers map (d, tokens) to (d, tokens). Softmax attention of rank 1, also that of eq. 2 whose
+    matrices have rank 1, goes through `rank1_attention_ragged`, in linear time; a feed-forward layer of rank 1 through `PiecewiseLinear`, O(log q)
     per token instead of O(q).
     """
 
@@ -72,12 +73,17 @@ class Evaluator:
 
 def attention_layer(attention: nn.Module | Tensor, causal: bool) -> Layer:
     """The attention as a function of (columns, offsets)."""
-    if isinstance(attention, Rank1Attention):
-        v1, v2, output = map(_numpy, (attention.v1, attention.v2, attention.output))
+    heads = rank1_heads(attention)
+    if heads is not None:
 
         def rank1(z: Floats, offsets: Ints) -> Floats:
-            key = v1 @ z
-            z += output[:, None] * rank1_attention_ragged(v2 @ z, key, key, offsets, causal=causal)
+            contexts = []
+            for query, key, value, _ in heads:
+                x = key @ z
+                u = x if value is key else value @ z
+                contexts.append(rank1_attention_ragged(query @ z, x, u, offsets, causal=causal))
+            for (*_, output), context in zip(heads, contexts, strict=True):
+                z += output[:, None] * context
             return z
 
         return rank1
@@ -92,6 +98,39 @@ def attention_layer(attention: nn.Module | Tensor, causal: bool) -> Layer:
         return np.ascontiguousarray(out.T)
 
     return general
+
+
+def rank1_heads(attention: nn.Module | Tensor) -> list[Head] | None:
+    """Query, key, value and output vectors of heads that have one number for each of the first
+    three; None if some head has more.
+
+    Eq. 2 with W^K = u_K k^T, W^Q = u_Q q^T and W^V = u_V v^T is eq. 20 with the query direction
+    (u_K^T u_Q) q, the key k, the value v, and W^O u_V written.
+    """
+    if isinstance(attention, Rank1Attention):
+        v1, v2, output = map(_numpy, (attention.v1, attention.v2, attention.output))
+        return [(v2, v1, v1, output)]
+    if not isinstance(attention, SelfAttention) or attention.kind != "softmax":
+        return None
+    heads = []
+    weights = map(_numpy, (attention.query, attention.key, attention.value, attention.output))
+    for *three, output in zip(*weights, strict=True):
+        found = [factors(weight) for weight in three]
+        if None in found:
+            return None
+        (u_q, q), (u_k, k), (u_v, v) = (pair for pair in found if pair is not None)
+        heads.append(((u_k @ u_q) * q, k, v, output @ u_v))
+    return heads
+
+
+def factors(weight: Floats) -> tuple[Floats, Floats] | None:
+    """u and a with W = u a^T to the last digits, or None if W has not rank 1."""
+    i, j = np.unravel_index(np.abs(weight).argmax(), weight.shape)
+    a = weight[i]
+    u = weight[:, j] / (weight[i, j] or 1.0)
+    product = np.outer(u, a)
+    close = np.abs(weight - product) <= 4 * np.finfo(np.float64).eps * np.abs(product)
+    return (u, a) if close.all() else None
 
 
 def feedforward_layer(layer: nn.Module | Tensor) -> Layer:

@@ -30,6 +30,12 @@ def and_causal(mask: Tensor | None, n: int, device: torch.device) -> Tensor:
     return own if mask is None else mask & own
 
 
+def and_past(mask: Tensor | None, asking: Int[Tensor, "*batch m"], n: int) -> Tensor:
+    """The same for the queries at the places `asking` only: (..., m, n)."""
+    own = torch.arange(n, device=asking.device) <= asking.unsqueeze(-1)
+    return own if mask is None else mask & own
+
+
 def not_ignored(mask: Tensor, where: str) -> Bool[Tensor, "..."]:
     """A mask of torch's attention, True or -inf where nothing may be attended to, in ours."""
     if mask.dtype == torch.bool:
