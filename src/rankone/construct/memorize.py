@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from rankone.construct.assemble import assemble
 from rankone.construct.clock import Clock
+from rankone.construct.closeness import DRAWS, RESERVE, Closeness, closeness
 from rankone.construct.conditions import (
     check_settings,
     given_vectors,
@@ -24,16 +25,13 @@ from rankone.construct.given import given_line
 from rankone.construct.line import Line
 from rankone.construct.memorized import Memorized
 from rankone.construct.readout import Kind, merged_readout, paper_readout
+from rankone.construct.refusal import refusal
 from rankone.construct.targets import choose_targets
 from rankone.construct.verify import check_dense, check_fast, outputs
 from rankone.corpus import Corpus, as_corpus
 from rankone.corpus.rows import Column
-from rankone.errors import PrecisionError
 from rankone.nn import Model
 from rankone.progress import Progress
-
-DRAWS = 8  # directions are drawn so often before float64 is said not to do
-RESERVE = 0.25  # half of the margin is kept for machines that round in another order
 
 
 def memorize(
@@ -81,6 +79,7 @@ def memorize(
     lay: Callable[..., Line] = free_line
     if given is not None:
         lay = partial(given_line, vectors=given)
+    closest: Closeness | None = None
     for draw in range(1, DRAWS + 1):
         clock.start("construct")
         rng = np.random.default_rng([seed, draw])
@@ -92,29 +91,32 @@ def memorize(
             if readout == "merged"
             else paper_readout(line, targets.labels, targets.contexts)
         )
-        if units is None:
-            continue
-        attention = line.mapping.attention(head_size)
-        network = assemble(line.mapping, attention, units, len(corpus.label_names), causal)
-
-        clock.start("verify")
-        y, head_error = outputs(network, corpus)
-        fast = check_fast(y, head_error, corpus, targets)
-        if fast.holds(targets.unavoidable, RESERVE):
-            clock.start("dense")
-            dense, unavoidable = check_dense(
-                network, corpus, targets, y, rng, verify == "dense", clock.share
+        if units is not None:
+            attention = line.mapping.attention(head_size)
+            network = assemble(line.mapping, attention, units, len(corpus.label_names), causal)
+            clock.start("verify")
+            y, head_error = outputs(network, corpus)
+            fast = check_fast(y, head_error, corpus, targets)
+            if fast.holds(targets.unavoidable, RESERVE):
+                clock.start("dense")
+                dense, unavoidable = check_dense(
+                    network, corpus, targets, y, rng, verify == "dense", clock.share
+                )
+                if dense.holds(unavoidable, RESERVE):
+                    break
+        before, closest = closest, closeness(line, targets, readout)
+        if draw == DRAWS or not closest.hopeful(before, corpus.n_tokens):
+            raise refusal(
+                closest,
+                corpus,
+                targets,
+                draws=draw,
+                given=given is not None,
+                length=length,
+                readout=readout,
             )
-            if dense.holds(unavoidable, RESERVE):
-                break
-    else:
-        raise PrecisionError(
-            f"float64 cannot tell all contexts apart in any of {DRAWS} draws",
-            where=corpus.source,
-            remedy="leave the table free (no vectors), turn positions on, use the merged readout, "
-            "or try another seed",
-        )
 
+    assert units is not None
     longest, dim = corpus.longest, network.shape.dim
     return Memorized(
         model=Model(network, corpus.vocabulary, corpus.label_names, corpus.reading),

@@ -32,8 +32,8 @@ class Evaluator:
     evaluator is made, and in float64 whatever their type. Sentences come in chunks of about
     65,000 tokens, so memory does not grow with the corpus, and as in the paper tokens are columns:
     layers map (d, tokens) to (d, tokens). Softmax attention of rank 1, also that of eq. 2 whose
-    matrices have rank 1, goes through `rank1_attention_ragged`, in linear time; a feed-forward layer of rank 1 through `PiecewiseLinear`, O(log q)
-    per token instead of O(q).
+    matrices have rank 1, goes through `rank1_attention_ragged`, in linear time; a feed-forward
+    layer of rank 1 through `PiecewiseLinear`, O(log q) per token instead of O(q).
     """
 
     def __init__(self, network: TokenClassifier) -> None:
