@@ -18,7 +18,7 @@ from rankone.errors import (
     CorpusError,
     LengthError,
     PrecisionError,
-    RankOneError,
+    SettingError,
     VectorError,
 )
 
@@ -199,7 +199,7 @@ def test_repeats_without_positions_are_said() -> None:
     sentences = corpora.spelled("aab xxy", "abc xyz")
     assert not rankone.memorize(sentences).remarks
     (remark,) = rankone.memorize(sentences, positions=False).remarks
-    assert remark.startswith("1 sentences repeat a token")
+    assert remark.startswith("1 sentence repeats a token")
 
 
 @pytest.mark.parametrize(
@@ -276,19 +276,63 @@ def test_vectors_that_break_the_conditions_are_refused(call: dict[str, Any], mes
         rankone.memorize(**call)
 
 
-def test_settings_are_checked() -> None:
-    for bad in (
-        {"head_size": 0},
-        {"head_size": 1.5},
-        {"seed": -1},
-        {"max_length": -5},
-        {"readout": "other"},
-        {"verify": "never"},
-    ):
-        with pytest.raises(RankOneError):
-            rankone.memorize(corpora.spelled("ab xy"), **bad)
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"head_size": 0}, "head_size cannot be 0"),
+        ({"head_size": 1.5}, "head_size cannot be 1.5"),
+        ({"head_size": True}, "head_size cannot be True"),
+        ({"head_size": 65537}, r"head_size cannot be 65537\n  remedy: .* from 1 to 65536"),
+        ({"seed": -1}, "seed cannot be -1"),
+        ({"seed": 1 << 63}, "seed cannot be 9223372036854775808"),
+        ({"seed": 10**400}, r"seed cannot be 1000000\d*\.\.\.\d*"),
+        ({"seed": "1"}, "seed cannot be '1'"),
+        ({"max_length": -5}, "max_length cannot be -5"),
+        ({"max_length": (1 << 24) + 1}, "max_length cannot be 16777217"),
+        ({"max_length": 9, "positions": False}, "max_length is .* and there is none"),
+        ({"readout": "other"}, "give 'merged' or 'paper'"),
+        ({"verify": "never"}, "give 'sample' or 'dense'"),
+        ({"verify": ["dense"]}, "verify cannot be"),
+        ({"causal": "no"}, "causal cannot be 'no'\n  remedy: give True or False"),
+        ({"positions": None}, "positions cannot be None"),
+        ({"strict": 2}, "strict cannot be 2"),
+    ],
+)
+def test_settings_are_checked(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message) as caught:
+        rankone.memorize(corpora.spelled("ab xy"), **setting)
+    assert caught.value.remedy
+
+
+def test_the_largest_settings_are_accepted() -> None:
+    sentences = corpora.spelled("ab xy")
+    most = {"head_size": 1 << 16, "seed": (1 << 63) - 1, "causal": np.True_}
+    assert rankone.memorize(sentences, **most).ok
+    assert rankone.memorize(sentences, max_length=2, strict=True).ok
+
+
+def test_tables_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rankone.construct.conditions.NUMBERS", 60)
+    sentences = corpora.spelled("abcd xyxy")
+    assert rankone.memorize(sentences, max_length=20, head_size=15).ok
+    with pytest.raises(SettingError, match=r"max_length cannot be 21: .*(?s:.)*at most 20$"):
+        rankone.memorize(sentences, max_length=21)
+    with pytest.raises(SettingError, match=r"head_size cannot be 16: .*(?s:.)*at most 15$"):
+        rankone.memorize(sentences, head_size=16)
+    with pytest.raises(SettingError, match="positions with 5 numbers each"):
+        rankone.memorize(sentences, max_length=13, vectors=np.eye(5)[:4])
+
+
+def test_an_empty_corpus_is_refused() -> None:
     with pytest.raises(CorpusError):
         rankone.memorize([])
+
+
+def test_repr_is_one_line() -> None:
+    shown = repr(rankone.memorize(CONFLICT))
+    assert shown.startswith("Memorized('<python>': 7 of 8 tokens right, ")
+    assert shown.endswith(" hidden units, margin 0.500)")
+    assert repr(rankone.memorize([(["a"], ["x"])])).count("1 of 1 token right") == 1
 
 
 def test_what_float64_cannot_do_is_refused_not_returned() -> None:

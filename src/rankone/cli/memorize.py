@@ -10,6 +10,7 @@ import typer
 
 from rankone.cli import options
 from rankone.errors import SettingError
+from rankone.plural import plural
 
 if TYPE_CHECKING:
     from rankone.construct import Memorized
@@ -171,7 +172,7 @@ def _show(result: Memorized, asked: str) -> None:
             ("smallest gap", "none" if result.min_gap is None else f"{result.min_gap:.1e}"),
             (
                 "network as written",
-                f"{result.dense_tokens:,} tokens, largest error {result.dense_error:.1e}",
+                f"{plural(result.dense_tokens, 'token')}, largest error {result.dense_error:.1e}",
             ),
             ("read", f"{seconds['read']:.3f} s"),
             ("construct", f"{seconds['construct']:.3f} s"),

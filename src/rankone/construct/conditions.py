@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import reprlib
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone.construct.mapping import Floats
@@ -11,17 +13,39 @@ from rankone.construct.targets import ContextTargets
 from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
 from rankone.corpus.audit import sentences_with_repeats
-from rankone.errors import RankOneError
+from rankone.errors import SettingError
 from rankone.nn.model import check_lengths
+from rankone.plural import plural
+
+NUMBERS = 1 << 27  # in one table: a gigabyte
 
 
 def position_rows(corpus: Corpus, positions: bool, max_length: int | None) -> int:
     """Rows of the table of positions; 1 where there is none."""
     if not positions:
+        if max_length is not None:
+            raise SettingError(
+                "max_length is the length of the table of positions, and there is none",
+                remedy="leave out max_length (--max-length), or turn positions on",
+            )
         return 1
     length = corpus.longest if max_length is None else max_length
     check_sentences(corpus, length)
     return length
+
+
+def check_size(corpus: Corpus, length: int, dim: int, head_size: int) -> None:
+    """Refuse tables that would not fit in memory."""
+    for name, rows, columns, what in (
+        ("max_length", length, dim, f"positions with {plural(dim, 'number')} each"),
+        ("head_size", head_size, corpus.longest, "numbers in the key of every token"),
+    ):
+        if rows * columns > NUMBERS:
+            raise SettingError(
+                f"{name} cannot be {rows}: {what}, and so more than {NUMBERS:,} numbers at once",
+                where=corpus.source,
+                remedy=f"give at most {max(1, NUMBERS // columns)}",
+            )
 
 
 def check_sentences(corpus: Corpus, length: int) -> None:
@@ -42,25 +66,29 @@ def given_vectors(
 
 
 def check_settings(
-    head_size: int, readout: str, verify: str, max_length: int | None, seed: int
+    head_size: int, readout: str, verify: str, max_length: int | None, seed: int, **flags: bool
 ) -> None:
     """Refuse settings that mean nothing."""
     for name, number, least, most in (
         ("head_size", head_size, 1, 1 << 16),
         ("max_length", 1 if max_length is None else max_length, 1, 1 << 24),
-        ("seed", seed, 0, None),
+        ("seed", seed, 0, (1 << 63) - 1),
     ):
-        if not isinstance(number, int) or number < least or (most and number > most):
-            upper = f" to {most}" if most else " up"
-            raise RankOneError(
-                f"{name} cannot be {number!r}", remedy=f"give a whole number from {least}{upper}"
+        if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
+            raise SettingError(
+                f"{name} cannot be {reprlib.repr(number)}",
+                remedy=f"give a whole number from {least} to {most}",
             )
     for name, value, choices in (
         ("readout", readout, ("merged", "paper")),
         ("verify", verify, ("sample", "dense")),
+        *((name, value, (True, False)) for name, value in flags.items()),
     ):
-        if value not in choices:
-            raise RankOneError(f"{name} cannot be {value!r}", remedy=f"give {' or '.join(choices)}")
+        if not isinstance(value, str | bool | np.bool_) or value not in choices:
+            raise SettingError(
+                f"{name} cannot be {reprlib.repr(value)}",
+                remedy=f"give {' or '.join(map(repr, choices))}",
+            )
 
 
 def remarks_on(corpus: Corpus, targets: ContextTargets, positions: bool) -> list[str]:
@@ -68,13 +96,15 @@ def remarks_on(corpus: Corpus, targets: ContextTargets, positions: bool) -> list
     remarks = []
     if targets.conflicts:
         remarks.append(
-            f"{len(targets.conflicts)} contexts carry contradicting labels, which the paper "
-            f"excludes; each got its majority label, so {targets.unavoidable} tokens stay wrong"
+            f"{plural(len(targets.conflicts), 'context carries', 'contexts carry')} contradicting "
+            "labels, which the paper excludes; each got its majority label, so "
+            f"{plural(targets.unavoidable, 'token stays', 'tokens stay')} wrong"
         )
     repeats = 0 if positions else sentences_with_repeats(corpus)
     if repeats:
         remarks.append(
-            f"{repeats} sentences repeat a token, which Corollary 1 excludes without positions; "
+            f"{plural(repeats, 'sentence repeats', 'sentences repeat')} a token, which Corollary 1 "
+            "excludes without positions; "
             "sentences are told apart by the share of each token"
         )
     for count, thing in (

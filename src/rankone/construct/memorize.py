@@ -16,6 +16,7 @@ from rankone.construct.clock import Clock
 from rankone.construct.closeness import DRAWS, RESERVE, Closeness, closeness
 from rankone.construct.conditions import (
     check_settings,
+    check_size,
     given_vectors,
     position_rows,
     remarks_on,
@@ -61,20 +62,23 @@ def memorize(
     (one unit per context id). Contexts with contradicting labels get the majority label, or are
     refused if `strict`. The finished network is run over every token by the fast path, and as
     written over a sample, or over every token with ``verify="dense"``; a model that is not right
-    is never returned. `progress` is told the stage and the share of it that is done.
+    is never returned. `progress` is called with the stage and the share of it that is
+    done.
 
     >>> import rankone
     >>> rankone.memorize(rankone.read_corpus("builtin")).wrong
     0
     """
-    check_settings(head_size, readout, verify, max_length, seed)
+    flags = {"positions": positions, "causal": causal, "strict": strict}
+    check_settings(head_size, readout, verify, max_length, seed, **flags)
     corpus = as_corpus(corpus, token_column, label_column)
     length = position_rows(corpus, positions, max_length)
     given = given_vectors(corpus, vectors)
+    check_size(corpus, length, 3 if given is None else given.shape[1], head_size)
     clock = Clock(corpus.seconds, progress)
 
     clock.start("construct")
-    positions, causal = bool(positions), bool(causal)
+    positions, causal, strict = bool(positions), bool(causal), bool(strict)
     targets = choose_targets(corpus, positions=positions, causal=causal, strict=strict)
     lay: Callable[..., Line] = free_line
     if given is not None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from rankone.corpus import Conflict
 from rankone.nn import Model
+from rankone.plural import plural
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Memorized:
     """A model, and the figures of its verification.
 
@@ -47,6 +48,11 @@ class Memorized:
     seconds: dict[str, float]
     conflicts: list[Conflict]
     remarks: list[str]
+
+    def __repr__(self) -> str:
+        right = f"{self.tokens - self.wrong:,} of {plural(self.tokens, 'token')} right"
+        units = plural(self.hidden_units, "hidden unit")
+        return f"Memorized({self.source!r}: {right}, {units}, margin {self.margin:.3f})"
 
     @property
     def ok(self) -> bool:

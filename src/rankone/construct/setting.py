@@ -12,6 +12,7 @@ from rankone.construct.vectors import check_vectors
 from rankone.corpus import Corpus
 from rankone.corpus.audit import sentences_with_repeats
 from rankone.errors import CorpusError
+from rankone.plural import plural
 from rankone.theory.separation import Separation, separation
 
 GRID = 2.0**-20  # drawn vectors are multiples of it, so that adding positions rounds nothing
@@ -51,7 +52,8 @@ def setting(
         positions = repeats > 0
     if repeats and not positions:
         raise CorpusError(
-            f"{repeats:,} sentences repeat a token, which Corollary 1 excludes",
+            f"{plural(repeats, 'sentence repeats', 'sentences repeat')} a token, which Corollary 1 "
+            "excludes",
             where=corpus.source,
             remedy="turn positions on (Corollary 2)",
         )

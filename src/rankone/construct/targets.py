@@ -10,6 +10,7 @@ from rankone.corpus.ceilings import best_targets
 from rankone.corpus.conflicts import find_conflicts
 from rankone.corpus.contexts import visible_contexts
 from rankone.errors import ConflictError
+from rankone.plural import plural
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,9 @@ def choose_targets(
         shown = "\n".join(f"    {conflict}" for conflict in conflicts[:10])
         more = f"\n    and {len(conflicts) - 10} more" if len(conflicts) > 10 else ""
         raise ConflictError(
-            f"{len(conflicts)} contexts carry contradicting labels\n{shown}{more}",
+            f"{plural(len(conflicts), 'context carries', 'contexts carry')} contradicting labels"
+            f"\n{shown}{more}",
             where=corpus.source,
-            remedy="mend the rows, or leave strict out: then each context gets its majority label",
+            remedy="fix the rows, or leave strict out: then each context gets its majority label",
         )
     return ContextTargets(contexts, targets.labels, targets.errors, conflicts)

@@ -125,7 +125,7 @@ def dense_outputs(
     assert isinstance(block.attention, SelfAttention)
     step = max(1, CELLS // network.shape.hidden)  # rows of hidden activations held at once
     y, decided, done = np.empty(len(tokens)), np.empty(len(tokens), dtype=np.int64), 0
-    for sentences, asking in batches(corpus, tokens):
+    for sentences, asking in batches(corpus, tokens, network.shape.head_size):
         n = int(corpus.lengths[sentences].max())
         starts = corpus.offsets[sentences][:, None]
         there = np.arange(n) < corpus.lengths[sentences][:, None]
@@ -151,11 +151,12 @@ def dense_outputs(
     return y, decided
 
 
-def batches(corpus: Corpus, tokens: Ints) -> Iterator[tuple[Ints, Ints]]:
+def batches(corpus: Corpus, tokens: Ints, head_size: int = 1) -> Iterator[tuple[Ints, Ints]]:
     """Sentences, and for each a row of places in `tokens` that lie in it; rows may repeat one.
 
     `tokens` are in order. A sentence of n tokens has as many rows as it takes for m of them at a
-    time, m n <= `CELLS`; so many sentences of similar length go together.
+    time, m n <= `CELLS`; so many sentences of similar length go together. (Or as many as have
+    `CELLS` numbers in their keys.)
     """
     home = corpus.sentence_of[tokens]
     most = np.maximum(1, CELLS // corpus.lengths[home])
@@ -169,7 +170,7 @@ def batches(corpus: Corpus, tokens: Ints) -> Iterator[tuple[Ints, Ints]]:
     while len(starts):
         n = int(corpus.lengths[home[starts[0]]])
         widest = np.maximum.accumulate(counts)
-        fits = widest * n * np.arange(1, len(starts) + 1) <= CELLS
+        fits = np.maximum(widest, head_size) * n * np.arange(1, len(starts) + 1) <= CELLS
         size = max(1, int(fits.argmin()) if not fits.all() else len(fits))
         inner = np.minimum(np.arange(widest[size - 1]), counts[:size, None] - 1)
         yield home[starts[:size]], starts[:size, None] + inner
