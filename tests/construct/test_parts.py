@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from rankone.construct.line import Line, changes_on_line
 from rankone.construct.mapping import Floats
 from rankone.construct.readout import Readout, merged_readout, paper_readout
 from rankone.construct.targets import choose_targets
-from rankone.errors import VectorError
 
 ids_and_labels = st.lists(
     st.tuples(st.integers(-50, 50), st.integers(0, 4)), min_size=1, unique_by=lambda pair: pair[0]
@@ -165,31 +163,3 @@ def test_given_positions_are_the_repaired_encoding() -> None:
     shifted = (vectors[:, None] + e).reshape(-1, 2)
     gaps = np.linalg.norm(shifted[:, None] - shifted, axis=-1) + np.eye(len(shifted)) * 1e9
     assert gaps.min() >= epsilon - 1e-12
-
-
-def glove(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "glove.txt"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_vectors_from_text(tmp_path: Path) -> None:
-    path = glove(tmp_path, "\ufeff3 2\nb 1 2\na b 3 4\nc\t5\t6e-1\n")
-    found = rankone.read_vectors(path, ("c", "b", "a b"))
-    assert found.tolist() == [[5.0, 0.6], [1.0, 2.0], [3.0, 4.0]]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a 1 2\n", r"no vector for 1 of 2 tokens, among them 'b'"),
-        ("a 1 2\nb 1 x\n", r"line 2: the vector of 'b' holds something"),
-        ("", "no vector for 2 of 2"),
-        ("a 1 2\nb 1\n", "line 2: 1 numbers where the first row has 2"),
-    ],
-)
-def test_vectors_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(VectorError, match=message):
-        rankone.memorize(corpora.spelled("ab xy"), vectors=glove(tmp_path, text))
-    with pytest.raises(VectorError, match="cannot be read"):
-        rankone.read_vectors(tmp_path / "missing", ("a",))

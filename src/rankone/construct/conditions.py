@@ -13,7 +13,7 @@ from rankone.construct.targets import ContextTargets
 from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
 from rankone.corpus.audit import sentences_with_repeats
-from rankone.errors import SettingError
+from rankone.errors import SettingError, VectorError
 from rankone.nn.model import check_lengths
 from rankone.plural import plural
 
@@ -60,9 +60,13 @@ def given_vectors(
     """The checked token vectors, None where the table is free."""
     if vectors is None:
         return None
-    if isinstance(vectors, str | os.PathLike):
-        vectors = read_vectors(vectors, corpus.vocabulary)
-    return check_vectors(vectors, corpus.vocabulary)
+    if not isinstance(vectors, str | os.PathLike):
+        return check_vectors(vectors, corpus.vocabulary)
+    try:
+        return check_vectors(read_vectors(vectors, corpus.vocabulary), corpus.vocabulary)
+    except VectorError as error:  # rows of the table are no lines of the file
+        where = os.fspath(vectors) if (error.where or "row").startswith("row") else error.where
+        raise VectorError(error.what, where=where, remedy=error.remedy) from None
 
 
 def check_settings(

@@ -13,45 +13,43 @@ from numpy.typing import ArrayLike
 
 from rankone.construct.mapping import Floats
 from rankone.errors import VectorError
+from rankone.plural import plural
 from rankone.theory.closest import as_table
 
+FORM = "give a word and its numbers, separated by single blanks"
+LONGEST = 1 << 22  # characters of a line: a word and some hundred thousand numbers
 SMALLEST, LARGEST = 1e-100, 1e100  # squares and products of positions must not leave float64
 
 
 def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
     """Vectors for `words` from a text file in the manner of GloVe: a word and its numbers per line.
 
-    A first line with two whole numbers, as word2vec writes it, is passed over; so are other words.
+    A first line with two whole numbers, as word2vec writes it, is passed over; so are other words,
+    a word that comes again, and blank lines.
     """
     rows: dict[str, Floats] = {}
-    wanted, dim, name = set(words), 0, os.fspath(path)
+    wanted, dim, name = set(words), 0, _name(path)
     for number, line in enumerate(_lines(path), start=1):
         cells = line.rstrip("\r\n \t").replace("\t", " ").split(" ")
-        if number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells):
+        header = number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells)
+        if header or cells == [""]:
             continue
         dim = dim or len(cells) - 1
-        if len(cells) <= dim:
+        if not len(cells) > dim >= 1:
+            first = f" where the first row has {dim}" if dim else ""
             raise VectorError(
-                f"{len(cells) - 1} numbers where the first row has {dim}",
+                f"{plural(len(cells) - 1, 'number')}{first}",
                 where=f"{name}, line {number}",
-                remedy="give a word and its numbers, separated by single blanks",
+                remedy=FORM,
             )
         # GloVe has a few words with blanks in them, so count the numbers from the end.
         word = " ".join(cells[: len(cells) - dim])
-        if word not in wanted or word in rows:
-            continue
-        try:
-            rows[word] = np.array(cells[-dim:], dtype=np.float64)
-        except ValueError:
-            raise VectorError(
-                f"the vector of {word!r} holds something that is not a number",
-                where=f"{name}, line {number}",
-                remedy="give a word and its numbers, separated by single blanks",
-            ) from None
+        if word in wanted and word not in rows:
+            rows[word] = _numbers(cells[-dim:], word, f"{name}, line {number}")
     missing = [word for word in words if word not in rows]
     if missing:
         raise VectorError(
-            f"no vector for {len(missing)} of {len(words)} tokens, among them "
+            f"no vector for {len(missing)} of {plural(len(words), 'token')}, among them "
             f"{', '.join(map(repr, missing[:5]))}",
             where=name,
             remedy="add them to the file, or leave --vectors out and let the table be free "
@@ -60,12 +58,28 @@ def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
     return np.stack([rows[word] for word in words])
 
 
+def _numbers(cells: list[str], word: str, where: str) -> Floats:
+    text = "".join(cells)
+    try:
+        # Python would also read 1_000 and the digits of other scripts.
+        if not text.isascii() or "_" in text:
+            raise ValueError
+        found = np.array(cells, dtype=np.float64)
+    except ValueError:
+        raise VectorError(
+            f"the vector of {word!r} holds something that is not a number", where=where, remedy=FORM
+        ) from None
+    if not np.isfinite(found).all():
+        raise VectorError(f"the vector of {word!r} is not finite", where=where, remedy=FORM)
+    return found
+
+
 def check_vectors(given: ArrayLike, words: Sequence[str]) -> Floats:
     """Definition 1 for given vectors: finite, not 0 (r_min > 0), no two alike (epsilon > 0)."""
     vectors = np.ascontiguousarray(as_table(given))
     if len(vectors) != len(words):
         raise VectorError(
-            f"an array of shape {vectors.shape} for {len(words)} tokens",
+            f"an array of shape {vectors.shape} for {plural(len(words), 'token')}",
             remedy="give one row per token, in the order of corpus.vocabulary",
         )
     for bad, what in (
@@ -98,13 +112,23 @@ def check_vectors(given: ArrayLike, words: Sequence[str]) -> Floats:
     return vectors
 
 
+def _name(path: str | os.PathLike[str]) -> str:
+    """For messages: bytes of a path that are no UTF-8 are spelled out."""
+    return os.fspath(path).encode("utf-8", "backslashreplace").decode()
+
+
 def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
-    name = os.fspath(path)
-    opened = gzip.open if name.endswith(".gz") else open
+    """One at a time: such files are large, and most of their words are not wanted."""
+    opened = gzip.open if os.fspath(path).endswith(".gz") else open
     try:
         with opened(Path(path), "rt", encoding="utf-8-sig", newline="\n") as file:
-            yield from file
-    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
+            while line := file.readline(LONGEST + 1):
+                if len(line) > LONGEST:
+                    raise ValueError(f"a line of more than {LONGEST:,} characters")
+                yield line
+    except (OSError, ValueError, EOFError, zlib.error) as error:  # a name with a NUL: ValueError
         raise VectorError(
-            f"cannot be read ({error})", where=name, remedy="give a text file of vectors in UTF-8"
+            f"cannot be read ({getattr(error, 'strerror', None) or error})",
+            where=_name(path),
+            remedy="give a text file of vectors in UTF-8",
         ) from None

@@ -89,8 +89,11 @@ def closest_pair(
 def as_table(vectors: ArrayLike) -> Floats:
     """One vector per row, whatever numbers are in it."""
     try:
-        x = np.asarray(vectors, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        given = np.asarray(vectors)
+        if given.dtype.kind not in "biufO":  # not text or dates, which could be converted
+            raise TypeError(str(given.dtype))
+        x = given.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
         raise VectorError(
             f"not a table of numbers ({error})", remedy="give one vector per row, all of one length"
         ) from None
