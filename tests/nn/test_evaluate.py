@@ -152,3 +152,75 @@ def test_distant_scores_in_float32_do_not_vanish():
     ids, offsets = np.array([0, 1, 8, 7]), np.array([0, 2, 4])
     expected = alone(network, ids, offsets)
     truth.assert_close(evaluated(network, ids, offsets), expected, torch.float32)
+
+
+def expanded(heads, head_size, seed=0):
+    """A softmax network whose matrices have rank 1, with vectors of its own for each of them."""
+    network = classifier(seed, attention="softmax", positions=LONGEST)
+    rng = torch.Generator().manual_seed(seed)
+    layer = network.blocks[0].attention
+    with torch.no_grad():
+        for name in ("key", "query", "value"):
+            u = torch.randn(heads, head_size, 1, generator=rng, dtype=torch.float64)
+            v = torch.randn(heads, 1, D, generator=rng, dtype=torch.float64)
+            setattr(layer, name, torch.nn.Parameter(u * v))
+        size = (heads, D, head_size)
+        output = torch.randn(size, generator=rng, dtype=torch.float64)
+        layer.output = torch.nn.Parameter(output)
+    return network
+
+
+@whether_causal
+@pytest.mark.parametrize(("heads", "head_size"), [(1, 1), (1, 5), (3, 2)])
+def test_matrices_of_rank_1_are_recognised(heads, head_size, causal):
+    network = expanded(heads, head_size)
+    object.__setattr__(network.shape, "causal", causal)
+    assert len(evaluate.rank1_heads(network.blocks[0].attention)) == heads
+    ids, offsets = sentences(LENGTHS)
+    truth.assert_close(evaluated(network, ids, offsets), alone(network, ids, offsets))
+
+
+@pytest.mark.parametrize("name", ["key", "query", "value"])
+@pytest.mark.parametrize("head", [0, 2])
+def test_a_matrix_that_has_not_rank_1_is_not_taken_for_one(name, head):
+    network = expanded(3, 2)
+    with torch.no_grad():
+        getattr(network.blocks[0].attention, name)[head, 1, 3] *= 1 + 1e-14
+    assert evaluate.rank1_heads(network.blocks[0].attention) is None
+    ids, offsets = sentences(LENGTHS)
+    truth.assert_close(evaluated(network, ids, offsets), alone(network, ids, offsets))
+
+
+def test_hardmax_is_never_taken_for_softmax():
+    network = expanded(1, 2)
+    network.blocks[0].attention.kind = "hardmax"
+    assert evaluate.rank1_heads(network.blocks[0].attention) is None
+
+
+def test_factors_of_a_matrix():
+    rng = np.random.default_rng(0)
+    for u, a in ((rng.normal(size=3), rng.normal(size=5)), (np.eye(3)[1], np.eye(5)[2])):
+        found = evaluate.factors(np.outer(u, a))
+        assert found is not None
+        np.testing.assert_allclose(np.outer(*found), np.outer(u, a), rtol=1e-15)
+    u, a = evaluate.factors(np.zeros((2, 3)))
+    assert not np.outer(u, a).any()
+    assert evaluate.factors(np.eye(2)) is None
+
+
+def test_long_sentences_of_a_causal_softmax_take_their_scores_in_pieces(monkeypatch):
+    """Rows of the mask are made with the scores; some queries alone give the same rows."""
+    network = classifier(attention="softmax", causal=True)
+    layer = network.blocks[0].attention
+    z = torch.randn(2, 11, D, dtype=torch.float64)
+    padding = torch.arange(11) < torch.tensor([[11], [7]])
+    for mask in (None, padding[:, None]):
+        for causal in (False, True):
+            whole = layer(z, mask, causal=causal)
+            monkeypatch.setattr("rankone.nn.attention.SCORES", 25)
+            with torch.no_grad():
+                truth.assert_close(layer(z, mask, causal=causal), whole)
+                asking = torch.tensor([[4, 0, 4, 6], [6, 1, 2, 3]])
+                found = layer.at(z, asking, mask, causal=causal)
+            monkeypatch.undo()
+            truth.assert_close(found, whole[torch.arange(2)[:, None], asking])

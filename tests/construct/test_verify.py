@@ -1,0 +1,323 @@
+"""A constructed model is verified before it is returned: every way to break it is noticed."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import corpora
+import rankone
+from rankone import Corpus
+from rankone.construct import verify
+from rankone.construct.readout import Readout
+from rankone.construct.targets import choose_targets
+from rankone.construct.verify import (
+    Check,
+    batches,
+    check_dense,
+    check_fast,
+    dense_outputs,
+    outputs,
+    sample_tokens,
+)
+from rankone.errors import PrecisionError
+from rankone.nn import FeedForward, Rank1Attention, Rank1FeedForward, TokenClassifier
+
+module = importlib.import_module("rankone.construct.memorize")
+
+CORPUS = Corpus.from_sentences(
+    corpora.spelled("abcab xyzyx", "bacba yyxzx", "cab zxy", "aabb xxyz", "b z", "abc xzz")
+)
+
+
+def built(corpus: Corpus = CORPUS, **how: Any) -> TokenClassifier:
+    return rankone.memorize(corpus, **how).model.network
+
+
+Break = Callable[[TokenClassifier], None]
+
+
+def scaled(name: str, factor: float) -> Break:
+    def change(network: TokenClassifier) -> None:
+        network.get_parameter(name).mul_(factor)
+
+    return change
+
+
+def moved(name: str, entry: int, by: float) -> Break:
+    def change(network: TokenClassifier) -> None:
+        network.get_parameter(name).view(-1)[entry] += by
+
+    return change
+
+
+def exchanged(name: str) -> Break:
+    def change(network: TokenClassifier) -> None:
+        rows = network.get_parameter(name)
+        rows[[0, 1]] = rows[[1, 0]].clone()
+
+    return change
+
+
+def missing(value: float) -> Break:
+    def change(network: TokenClassifier) -> None:
+        network.get_parameter("blocks.0.feedforward.bias1").view(-1)[-1] = value
+
+    return change
+
+
+BREAKS: dict[str, Break] = {
+    "no attention": scaled("blocks.0.attention.output", 0.0),
+    "attention the other way round": scaled("blocks.0.attention.output", -1.0),
+    "other keys": scaled("blocks.0.attention.v1", 0.5),
+    "other queries": scaled("blocks.0.attention.v2", 0.5),
+    "two words swapped": exchanged("table"),
+    "a word in another cell": moved("table", 0, 4.0),
+    "positions moved": moved("positions", 3, 1.0),
+    "one unit too weak": moved("blocks.0.feedforward.out_gain", 4, 1.0),
+    "one unit elsewhere": moved("blocks.0.feedforward.bias1", 4, 0.5),
+    "all labels up": moved("blocks.0.feedforward.bias2", 0, 1.0),
+    "labels nearly half up": moved("blocks.0.feedforward.bias2", 0, 0.26),
+    "no skip undone": moved("blocks.0.feedforward.gain", 1, 0.5),
+    "NaN": missing(float("nan")),
+    "infinity": missing(float("inf")),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_network_that_is_broken_is_not_returned(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = module.assemble
+
+    def broken(*args: Any) -> TokenClassifier:
+        network: TokenClassifier = right(*args)
+        with torch.no_grad():
+            BREAKS[name](network)
+        return network
+
+    assert rankone.memorize(CORPUS).ok
+    monkeypatch.setattr(module, "assemble", broken)
+    with pytest.raises(PrecisionError, match="after 8 draws"), np.errstate(all="ignore"):
+        rankone.memorize(CORPUS)
+
+
+HEADS: dict[str, Break] = {
+    "one label is never chosen": moved("head.bias", 0, -5.0),
+    "two labels swapped": exchanged("head.weight"),
+    "the largest label wins": moved("head.bias", 2, 4.0),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_head_that_decides_for_other_labels_is_noticed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fast path reads y; only the network as written has logits."""
+    right = module.assemble
+
+    def broken(*args: Any) -> TokenClassifier:
+        network: TokenClassifier = right(*args)
+        with torch.no_grad():
+            HEADS[name](network)
+        return network
+
+    monkeypatch.setattr(module, "assemble", broken)
+    with pytest.raises(PrecisionError, match="should not happen"):
+        rankone.memorize(CORPUS)
+
+
+def unit(**changes: Callable[[Any], Any]) -> Callable[[Readout], Readout]:
+    return lambda r: replace(r, **{name: f(getattr(r, name)) for name, f in changes.items()})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        unit(constant=lambda c: c + 1),
+        unit(constant=lambda c: c - 0.3),
+        unit(out_gain=lambda t: t * 1.3),
+        unit(bias=lambda b: b + 0.75),
+        unit(gain=lambda g: -g),
+    ],
+)
+@pytest.mark.parametrize("readout", ["merged", "paper"])
+def test_a_wrong_readout_is_not_returned(
+    change: Any, readout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{readout}_readout"
+    right = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *args: change(right(*args)))
+    with pytest.raises(PrecisionError):
+        rankone.memorize(CORPUS, readout=readout)
+
+
+@pytest.mark.parametrize("kind", [Rank1Attention, Rank1FeedForward])
+def test_the_network_as_written_is_checked_besides(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Layers that are right by their fast paths and wrong when multiplied out."""
+    right = kind.expand
+
+    def wrong(self: Any, *args: Any) -> Any:
+        full = right(self, *args)
+        weight = full.weight2 if isinstance(full, FeedForward) else full.output
+        weight.data *= 1.5
+        return full
+
+    monkeypatch.setattr(kind, "expand", wrong)
+    with pytest.raises(PrecisionError, match="should not happen"):
+        rankone.memorize(CORPUS)
+
+
+def test_the_fast_path_is_checked_besides(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = module.outputs
+    monkeypatch.setattr(module, "outputs", lambda *args: (right(*args)[0] + 0.3, 0.0))
+    with pytest.raises(PrecisionError, match="should not happen"):
+        rankone.memorize(CORPUS)
+
+
+@pytest.mark.parametrize(
+    ("values", "wrong", "holds"),
+    [
+        ({}, 2, True),
+        ({}, 1, False),
+        ({}, 3, False),
+        ({"max_error": 0.25}, 2, True),
+        ({"max_error": 0.375}, 2, False),
+        ({"max_error": 0.125, "head_error": 0.125}, 2, True),
+        ({"max_error": 0.125, "head_error": 0.25}, 2, False),
+        ({"max_error": float("nan")}, 2, False),
+    ],
+)
+def test_what_a_check_holds(values: dict[str, float], wrong: int, holds: bool) -> None:
+    check = Check(**{"tokens": 9, "wrong": 2, "max_error": 0.0, **values})  # type: ignore[arg-type]
+    assert check.holds(wrong, 0.25) is holds
+    assert values.get("max_error") != 0.25 or check.margin == 0.25
+
+
+def test_the_fast_check_counts_every_token() -> None:
+    targets = choose_targets(CORPUS, positions=True, causal=False, strict=False)
+    y = targets.labels + 1.0
+    assert check_fast(y, 0.125, CORPUS, targets) == Check(CORPUS.n_tokens, 0, 0.0, 0.125)
+    for token in range(CORPUS.n_tokens):
+        off = y.copy()
+        off[token] -= 0.75
+        assert check_fast(off, 0.0, CORPUS, targets) == Check(CORPUS.n_tokens, 1, 0.75)
+
+
+def test_the_error_of_the_head_is_bounded_by_its_terms() -> None:
+    """(d + 3) eps (2 c |p|^T |z| + c^2), c the largest label, z the largest features."""
+    network = built()
+    y, bound = outputs(network, CORPUS)
+    ids = torch.from_numpy(CORPUS.token_ids)
+    p = network.head.weight[0].detach().abs() / 2
+    largest = 0.0
+    for first, last in zip(CORPUS.offsets, CORPUS.offsets[1:], strict=False):
+        z = network.features(ids[first:last][None])[0].detach()
+        largest = max(largest, float((z.abs() @ p).max()))
+    labels, dim = network.head.weight.shape
+    assert bound == pytest.approx((dim + 3) * 2.0**-52 * (2 * labels * largest + labels**2))
+    assert np.abs(y - np.rint(y)).max() < 1e-6
+    assert len(y) == CORPUS.n_tokens
+
+
+@given(
+    corpora.corpora,
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 2),
+    st.sampled_from([1, 7, 40, 1 << 20]),
+    st.randoms(use_true_random=False),
+)
+def test_dense_outputs_are_those_of_the_forward_pass(
+    corpus: Corpus, causal: bool, positions: bool, head_size: int, cells: int, random: Any
+) -> None:
+    """Of any tokens, in tables of any size."""
+    network = built(corpus, causal=causal, positions=positions, head_size=head_size)
+    tokens = sorted(random.sample(range(corpus.n_tokens), random.randint(1, corpus.n_tokens)))
+    shares: list[float] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verify, "CELLS", cells)
+        y, labels = dense_outputs(network, corpus, np.array(tokens), shares.append)
+    expected = torch.cat(
+        [
+            network.features(torch.from_numpy(corpus.token_ids[None, a:b]))[0]
+            for a, b in zip(corpus.offsets, corpus.offsets[1:], strict=False)
+        ]
+    )[tokens]
+    np.testing.assert_allclose(y, (expected @ network.head.weight[0]).detach() / 2, atol=1e-9)
+    assert labels.tolist() == network.head(expected).argmax(-1).tolist()
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=12),
+    st.integers(1, 200),
+    st.integers(1, 9),
+    st.randoms(use_true_random=False),
+)
+def test_batches_hold_every_token_once_and_no_more_than_fits(
+    lengths: list[int], cells: int, head_size: int, random: Any
+) -> None:
+    corpus = Corpus.from_sentences((["a"] * n, ["x"] * n) for n in lengths)
+    tokens = np.array(
+        sorted(random.sample(range(corpus.n_tokens), random.randint(1, corpus.n_tokens)))
+    )
+    seen: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verify, "CELLS", cells)
+        found = list(batches(corpus, tokens, head_size))
+    for sentences, asking in found:
+        assert (corpus.sentence_of[tokens[asking]] == sentences[:, None]).all()
+        n = corpus.lengths[sentences].max()
+        rows, width = asking.shape
+        assert width == 1 or rows * width * n <= cells
+        assert rows == 1 or rows * max(width, head_size) * n <= cells
+        seen += [int(i) for row in asking for i in np.unique(row)]
+    assert sorted(seen) == list(range(len(tokens)))
+    if cells >= corpus.n_tokens**2 and head_size == 1:
+        assert len(found) == 1
+
+
+def test_a_sample_has_the_worst_tokens_and_is_in_order() -> None:
+    corpus = Corpus.from_sentences([(["a"] * 500, ["x"] * 500)] * 5)
+    error = np.zeros(corpus.n_tokens)
+    worst = [3, 777, 2499, *range(1200, 1222)]
+    error[worst] = 1.0
+    found = sample_tokens(corpus, error, np.random.default_rng(0))
+    assert set(worst) <= set(found.tolist())
+    assert len(found) == len(set(found.tolist())) == verify.SAMPLE
+    assert found.tolist() == sorted(found.tolist())
+    others = np.setdiff1d(found, worst)
+    assert 0.3 < (others < 1250).mean() < 0.7
+    small = Corpus.from_sentences([(["a"] * 500, ["x"] * 500)] * 2)
+    assert len(sample_tokens(small, error[:1000], np.random.default_rng(0))) == 1000
+
+
+def test_the_dense_check_is_of_the_tokens_it_says() -> None:
+    """Wrong labels, unavoidable ones, errors and differences, each of the sampled tokens only."""
+    conflicts = corpora.spelled("ab xy", "ab xz", "ab xy", "ba xy")
+    corpus = Corpus.from_sentences(conflicts)
+    targets = choose_targets(corpus, positions=True, causal=False, strict=False)
+    network = built(corpus)
+    y, _ = outputs(network, corpus)
+    rng, shares = np.random.default_rng(0), list[float]()
+    check, unavoidable = check_dense(network, corpus, targets, y + 0.5, rng, True, shares.append)
+    assert (check.tokens, check.wrong, unavoidable) == (8, 1, 1)
+    assert check.max_error < 1e-6
+    assert check.difference == pytest.approx(0.5, abs=1e-6)
+    assert shares[-1] == 1.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verify, "sample_tokens", lambda *_: np.array([0, 1, 6]))
+        some, unavoidable = check_dense(network, corpus, targets, y, rng, False, shares.append)
+    assert (some.tokens, some.wrong, unavoidable) == (3, 0, 0)
