@@ -38,8 +38,10 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
 def write_directory(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
     """Write everything beside the target, then move it in place, over what was there."""
     target = directory.resolve()
+    if not target.parent.exists():
+        with made(target.parent):
+            return write_directory(directory, contents)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         # Beside the target, so on the same disk: moving the finished directory there is atomic.
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
             new = Path(scratch, "new")
