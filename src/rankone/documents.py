@@ -47,7 +47,7 @@ def read_bytes(
 ) -> bytes:
     try:
         if Path(path).exists() and not Path(path).is_file():  # reading a pipe may never end
-            raise error("is not a file", where=os.fspath(path), remedy="check the path")
+            raise OSError("not a file")
         return Path(path).read_bytes()
     except FileNotFoundError:
         raise error("no such file", where=os.fspath(path), remedy=missing) from None

@@ -2,86 +2,117 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rankone
 from rankone.errors import ExtraError
 
-WITHOUT = """
-import sys
-for name in {names}:
-    sys.modules[name] = None  # as if it were not installed
-sys.argv = ["rankone", *sys.argv[1:]]
+# One process imports what all cases share and forks for each, for starting takes seconds.
+CASES = """
+import io, json, os, sys
+from contextlib import redirect_stderr, redirect_stdout
+import rankone.certify, rankone.construct, rankone.train
 from rankone.cli import main
-main()
+
+def run(missing, arguments):
+    sys.modules.update(dict.fromkeys(missing))  # as if they were not installed
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            if isinstance(arguments, str):
+                exec(arguments, {})
+            else:
+                sys.argv = ["rankone", *arguments]
+                main()
+        except SystemExit as left:
+            code = left.code
+        except ImportError as error:
+            print(type(error).__name__, error)
+    return [code, out.getvalue(), err.getvalue()]
+
+for case in json.load(sys.stdin):
+    sys.stdout.flush()
+    if not os.fork():
+        print(json.dumps(run(*case)))
+        sys.stdout.flush()
+        os._exit(0)
+    os.wait()
 """
 NEEDS = {
     "hf": ("transformers", "tokenizers"),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "sklearn": ("sklearn",),
 }
+NAMES = {
+    "RankOneClassifier": "sklearn",
+    "RankOneForTokenClassification": "hf",
+    "RankOneConfig": "hf",
+    "export_hf": "hf",
+    "export_onnx": "onnx",
+}
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("extras") / "model"
-    rankone.memorize([(["a"], ["x"]), (["b"], ["y"])]).save(home)
+    home = tmp_path_factory.mktemp("extras")
+    rankone.memorize([(["a"], ["x"]), (["b"], ["y"])]).save(home / "model")
     return home
 
 
-def refusal(missing: str, *arguments: str) -> str:
-    """The one line that rankone prints where a package is missing."""
-    command = [sys.executable, "-c", WITHOUT.format(names=[missing]), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("rankone: ")
-    return line
-
-
-@pytest.mark.parametrize("missing", [*NEEDS["hf"], *NEEDS["onnx"]])
-def test_export_says_which_extra_to_install(home: Path, tmp_path: Path, missing: str) -> None:
-    name = "hf" if missing in NEEDS["hf"] else "onnx"
-    said = refusal(missing, "export", str(home), f"--{name}", str(tmp_path / "out"))
-    assert f"pip install 'rankone[{name}]'" in said
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_memorize_says_so_before_it_works(tmp_path: Path) -> None:
-    out = str(tmp_path / "out")
-    said = refusal("transformers", "memorize", "toy", "--format", "hf", "--out", out)
-    assert "pip install 'rankone[hf]'" in said
-
-
-def test_so_does_train(tmp_path: Path) -> None:
-    board = ("--tensorboard", str(tmp_path / "board"))
-    said = refusal("torch.utils.tensorboard", "train", "toy", "--epochs", "1", *board)
-    assert "pip install 'rankone[tensorboard]'" in said
+@pytest.fixture(scope="module")
+def answers(home: Path) -> dict[str, list[Any]]:
+    """What each case says: exit code, output, errors."""
+    new = str(home / "new")
+    cases: dict[str, tuple[tuple[str, ...], Any]] = {
+        missing: ((missing,), ["export", str(home / "model"), f"--{name}", new])
+        for name in ("hf", "onnx")
+        for missing in NEEDS[name]
+    }
+    cases["memorize"] = NEEDS["hf"], ["memorize", "toy", "--format", "hf", "--out", new]
+    board = ["train", "toy", "--epochs", "1", "--tensorboard", new]
+    cases["train"] = ("torch.utils.tensorboard",), board
+    for name, extra in NAMES.items():
+        cases[name] = NEEDS[extra], f"from rankone import {name}"
+    done = subprocess.run(
+        [sys.executable, "-c", CASES],
+        input=json.dumps(list(cases.values())),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return dict(zip(cases, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
 @pytest.mark.parametrize(
-    ("name", "extra"),
+    ("case", "extra"),
     [
-        ("RankOneClassifier", "sklearn"),
-        ("RankOneForTokenClassification", "hf"),
-        ("RankOneConfig", "hf"),
-        ("export_hf", "hf"),
-        ("export_onnx", "onnx"),
+        *((missing, name) for name in ("hf", "onnx") for missing in NEEDS[name]),
+        ("memorize", "hf"),
+        ("train", "tensorboard"),
     ],
 )
-def test_names_that_need_extras(name: str, extra: str) -> None:
+def test_commands_say_which_extra_to_install(
+    answers: dict[str, list[Any]], home: Path, case: str, extra: str
+) -> None:
+    code, out, err = answers[case]
+    assert (code, out) == (2, "")
+    (line,) = err.splitlines()
+    assert line.startswith("rankone: ")
+    assert f"pip install 'rankone[{extra}]'" in line
+    assert [path.name for path in home.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(("name", "extra"), NAMES.items())
+def test_names_that_need_extras(answers: dict[str, list[Any]], name: str, extra: str) -> None:
     assert getattr(rankone, name).__doc__
     assert name not in dir(rankone)  # `from rankone import *` needs no extra
-    code = (
-        f"import sys; sys.modules.update(dict.fromkeys({NEEDS[extra]}))\n"
-        f"from rankone.errors import ExtraError\n"
-        f"try:\n    from rankone import {name}\nexcept ExtraError as error:\n    print(error)\n"
-    )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    (said,) = answers[name][1].splitlines()
+    assert said.startswith("ExtraError ")
     assert f"pip install 'rankone[{extra}]'" in said
-    assert len(said.splitlines()) == 1
     assert issubclass(ExtraError, ImportError)

@@ -1,9 +1,10 @@
-"""An exported directory in another process without network, with rankone and without it."""
+"""An exported directory where rankone is not installed and there is no network."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sysconfig
 import venv
@@ -14,49 +15,52 @@ import torch
 from safetensors.torch import load_file
 
 import rankone
-from rankone.interop.huggingface import export_hf
+from rankone.interop.huggingface import RankOneModel, export_hf
 
 SOME = 60
 
 LABEL = """
-import json, sys
+import importlib.util, json, os, sys
+assert importlib.util.find_spec("rankone") is None
 import torch
 from safetensors.torch import save_file
-{preamble}
-from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
+from transformers import AutoModel, AutoModelForTokenClassification, AutoTokenizer
+from transformers import pipeline
 
 home, out = sys.argv[1:]
+os.chdir(os.path.dirname(home))
 sentences = json.load(sys.stdin)
-label = pipeline("token-classification", model=home, ignore_labels=[], {trust})
+said = {}
+try:
+    pipeline("token-classification", model=home)
+except Exception as error:
+    said["refusal"] = str(error)
+trust = {"trust_remote_code": True}
+label = pipeline("token-classification", model=home, ignore_labels=[], **trust)
 split = label(sentences, is_split_into_words=True)
-plain = label([" ".join(words) for words in sentences], batch_size=7)
-model = AutoModelForTokenClassification.from_pretrained(home, {trust})
-tokenizer = AutoTokenizer.from_pretrained(home, {trust})
+plain = label([*map(" ".join, sentences), "", " "], batch_size=7)
+long = label(" ".join(sentences[0] * 9), stride=0)
+said["labels"] = [[[t["entity"] for t in s] for s in found] for found in (split, plain)]
+said["long"] = [t["entity"] for t in long]
+model = AutoModelForTokenClassification.from_pretrained(home, **trust)
+body = AutoModel.from_pretrained(home, **trust)
+tokenizer = AutoTokenizer.from_pretrained(home, **trust)
 given = tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt")
 with torch.no_grad():
     logits = model(**given).logits
-save_file({{"logits": logits, "mask": given["attention_mask"]}}, out + "/logits.safetensors")
+    assert model.head(body(**given).last_hidden_state).equal(logits)
+save_file({"logits": logits, "mask": given["attention_mask"]}, out + "/logits.safetensors")
+said["kinds"] = [type(x).__name__ for x in (model, body, tokenizer)]
+model.train().eval()  # warns
 model.save_pretrained(out + "/again")
 tokenizer.save_pretrained(out + "/again")
-print(json.dumps([[[t["entity"] for t in s] for s in found] for found in (split, plain)]))
+said["made_by"] = [model.config.made_by]
+model.head.bias.data.add_(1)
+model.save_pretrained(out + "/changed")
+said["made_by"].append(model.config.made_by)
+AutoModel.from_pretrained(out + "/again", **trust)  # what was saved again is complete
+open(out + "/said.json", "w").write(json.dumps(said))
 """
-WITH = LABEL.format(preamble="import rankone.interop.huggingface", trust="")
-WITHOUT = LABEL.format(
-    preamble="import importlib.util\nassert importlib.util.find_spec('rankone') is None",
-    trust="trust_remote_code=True",
-)
-
-
-@pytest.fixture(scope="module")
-def model() -> rankone.Model:
-    return rankone.memorize("builtin").model
-
-
-@pytest.fixture(scope="module")
-def home(model: rankone.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("fresh") / "hf"
-    export_hf(model, home)
-    return home
 
 
 @pytest.fixture(scope="module")
@@ -72,57 +76,50 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "bin" / "python"
 
 
-def run(
-    python: Path | str, code: str, *arguments: Path, given: str = ""
-) -> subprocess.CompletedProcess[str]:
+def run(python: Path, code: str, *arguments: Path, given: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     caches = {"HF_HOME": str(arguments[-1] / "cache"), "HF_HUB_OFFLINE": "1"}
     return subprocess.run(
         [str(python), "-c", code, *map(str, arguments)],
         input=given,
         capture_output=True,
         text=True,
-        env={**os.environ, **caches, "OMP_NUM_THREADS": "1"},
+        env={**inherited, **caches, "OMP_NUM_THREADS": "1"},
         timeout=300,
     )
 
 
-@pytest.mark.parametrize("installed", [True, False], ids=["with rankone", "without"])
-def test_round_trip(
-    home: Path, clean: Path, model: rankone.Model, tmp_path: Path, installed: bool
-) -> None:
+def test_without_rankone(clean: Path, tmp_path: Path) -> None:
+    made = rankone.memorize("builtin")
+    model, home = made.model, tmp_path / "hf"
+    export_hf(model, home, report=made.to_json())
     some = rankone.read_corpus("builtin").sentences[:SOME]
-    python = Path(sysconfig.get_path("scripts")) / "python" if installed else clean
-    done = run(
-        python,
-        WITH if installed else WITHOUT,
-        home,
-        tmp_path,
-        given=json.dumps([s.tokens for s in some]),
-    )
+    blocks = re.findall(r"```py\n(.*?)```", (home / "README.md").read_text(), re.S)
+    (card,) = (block for block in blocks if "trust_remote_code" in block)  # runs as it stands
+    code = LABEL + card + blocks[-1] + 'assert len(label("Savannah told Orlando")) == 2\n'
+    done = run(clean, code, home, tmp_path, given=json.dumps([s.tokens for s in some]))
     assert done.returncode == 0, done.stderr
-    for found in json.loads(done.stdout):
-        assert found == [s.labels for s in some]
-    # What it saves again is, bit for bit, what was exported, and rankone opens it.
+    said = json.loads((tmp_path / "said.json").read_text())
+    assert "trust_remote_code=True" in said["refusal"]
+    labels = [list(s.labels) for s in some]
+    assert said["labels"] == [labels, [*labels, [], []]]
+    words, step = list(some[0].tokens) * 9, model.network.shape.positions
+    pieces = model.predict([words[k : k + step] for k in range(0, len(words), step)])
+    assert said["long"] == [label for piece in pieces for label in piece]
+    assert said["kinds"] == ["RankOneForTokenClassification", "RankOneModel", "RankOneTokenizer"]
+    assert said["made_by"] == ["construction", "construction, then changed"]
+    assert done.stderr.count("These weights were constructed, not learned") == 1
+    # What it saves again is, bit for bit, what was exported, and opens with rankone.
     again = rankone.load(tmp_path / "again")
     assert again.vocabulary == model.vocabulary
     for name, tensor in again.network.named_parameters():
         assert tensor.equal(model.network.get_parameter(name))
-    assert (tmp_path / "again" / "modeling_rankone.py").exists()
+    assert RankOneModel.from_pretrained(tmp_path / "again").table.equal(model.network.table)
     # Its logits are those of the network as written, up to what that one rounds.
     found = load_file(tmp_path / "logits.safetensors")
-    ids = torch.tensor(
-        [[*model.rows(s.tokens).tolist(), *[0] * 11][:11] for s in some], dtype=torch.long
-    )
     mask = found["mask"].bool()
-    assert mask.shape[1] <= 11
+    longest = mask.shape[1]
+    ids = torch.tensor([[*model.rows(s.tokens), *[0] * longest][:longest] for s in some])
     with torch.no_grad():
-        ids = ids[:, : mask.shape[1]]
         written = model.network(ids, mask)
     torch.testing.assert_close(found["logits"][mask], written[mask], rtol=0, atol=1e-5)
-
-
-def test_without_rankone_and_without_trust(clean: Path, home: Path, tmp_path: Path) -> None:
-    code = "import sys, transformers; transformers.pipeline('token-classification', sys.argv[1])"
-    done = run(clean, code, home, tmp_path)
-    assert done.returncode != 0
-    assert "trust_remote_code=True" in done.stderr

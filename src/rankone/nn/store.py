@@ -187,7 +187,7 @@ def _network(shape: Network, path: Path) -> TokenClassifier:
     """The tensors of the file, each checked, as the parameters of a network."""
     try:
         if path.exists() and not path.is_file():
-            raise OSError("is not a file")
+            raise OSError("not a file")
         small = path.stat().st_size < SMALL
         tensors = deserialize(path.read_bytes()) if small else load_file(path)
     except FileNotFoundError:

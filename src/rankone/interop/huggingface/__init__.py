@@ -5,6 +5,7 @@ from __future__ import annotations
 from rankone.extras import extra
 
 with extra("hf", "Hugging Face"):
+    import tokenizers  # noqa: F401  without it transformers fails with another error
     from transformers import (
         AutoConfig,
         AutoModel,

@@ -56,9 +56,11 @@ from transformers import pipeline
 label = pipeline("token-classification", model="{name}")
 ```
 
-Without it, `modeling_rankone.py` in this directory is all that is needed:
+Without it, the code in this directory is all that is needed:
 
 ```py
+from transformers import pipeline
+
 label = pipeline("token-classification", model="{name}", trust_remote_code=True)
 ```
 
