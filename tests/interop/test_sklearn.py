@@ -21,6 +21,7 @@ import sklearn
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from seqeval.metrics import f1_score
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import make_scorer
@@ -428,6 +429,13 @@ def test_learning_curve_and_a_scorer() -> None:
     assert (train == 1).all()
     assert test.shape == (2, 3)
     assert (test < 1).all()
+
+
+def test_seqeval_takes_the_labels(fitted: RankOneClassifier) -> None:
+    """It counts nothing in tuples."""
+    assert f1_score(Y, fitted.predict(X)) == f1_score(Y, list(fitted.predict(X))) == 1.0
+    figures = cross_validate(RankOneClassifier(), X, Y, cv=2, scoring=make_scorer(f1_score))
+    assert (figures["test_score"] > 0.1).all()
 
 
 def test_labels_are_no_metadata() -> None:

@@ -49,7 +49,9 @@ class Graph(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         real = attention_mask != 0
-        z = embedding(torch.where(real, input_ids, 0), self.table)
+        ids = torch.where(real, input_ids, 0)
+        # ONNX would count negative numbers from the end of the table; beyond it they are an error.
+        z = embedding(torch.where(ids < 0, len(self.table), ids), self.table)
         if self.positions is not None:
             place = torch.cumsum(real.long(), -1) - 1
             z = z + embedding(place.clamp(min=0), self.positions)
