@@ -27,11 +27,14 @@ def export(
             metavar="OUT",
             help="Write a directory that transformers opens.",
             show_default=False,
+            readable=False,
         ),
     ] = None,
     onnx: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write an ONNX graph.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Write an ONNX graph.", show_default=False, readable=False
+        ),
     ] = None,
     corpus: Annotated[
         str | None,

@@ -83,7 +83,9 @@ Cap = Annotated[
     int, typer.Option(metavar="DIGITS", min=20, help="Most decimal digits to compute with.")
 ]
 ModelDirectory = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Model directory.", show_default=False)
+    Path,
+    # What cannot be read is refused in our words, not as a mistake in the command.
+    typer.Argument(metavar="DIR", help="Model directory.", show_default=False, readable=False),
 ]
 Depth = Annotated[int, typer.Option(metavar="N", min=1, help="How many blocks.")]
 BatchSize = Annotated[
