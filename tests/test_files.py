@@ -185,3 +185,57 @@ def test_only_a_directory_of_ours_is_written_over(tmp_path: Path) -> None:
         files.check_new(home / "a", ["a"], lambda _: True)
     with pytest.raises(OutputError, match="cannot be used"):
         files.check_new(tmp_path / ("a" * 300), [], lambda _: True)
+
+
+def test_a_file_is_kept_until_all_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    for before in (None, b"old"):
+        if before is not None:
+            path.write_bytes(before)
+            path.chmod(0o640)
+        for stop in (OutputError("full"), KeyboardInterrupt()):
+            with pytest.raises(type(stop)), files.kept(path):  # noqa: PT012
+                files.write_file(path, b"new")
+                assert path.read_bytes() == b"new"
+                raise stop
+            assert (path.read_bytes() if path.exists() else None) == before
+            with pytest.raises(type(stop)), files.kept(path):  # before anything was written
+                raise stop
+            assert (path.read_bytes() if path.exists() else None) == before
+    assert path.stat().st_mode & 0o777 == 0o640
+    with files.kept(path):
+        files.write_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
+
+
+def test_a_file_is_kept_where_a_disk_has_no_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*_: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    (path := tmp_path / "f").write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt), files.kept(path):  # noqa: PT012
+        files.write_file(path, b"new")
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"old"
+
+
+def test_what_is_no_file_cannot_be_kept(tmp_path: Path) -> None:
+    os.mkfifo(path := tmp_path / "pipe")
+    with pytest.raises(KeyboardInterrupt), files.kept(path):
+        raise KeyboardInterrupt
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pipe"]
+    with pytest.raises(OutputError, match="cannot write"), files.kept(tmp_path / "none" / "f"):
+        raise AssertionError
+
+
+def test_links_are_dropped_and_what_they_lead_to_stays(tmp_path: Path) -> None:
+    (mine := tmp_path / "mine").write_text("mine")
+    (link := tmp_path / "link").symlink_to(mine)
+    files.write_file(files.drop_link(link), "new")
+    assert (mine.read_text(), link.read_text()) == ("mine", "new")
+    assert files.drop_link(mine) == mine
+    assert mine.exists()

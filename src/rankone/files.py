@@ -101,6 +101,18 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
+def drop_link(path: Path) -> Path:
+    """The same path, without the link that may be there: for files with a fixed name in a directory
+    that somebody else may have made, and linked to what must not be written over."""
+    try:
+        if path.is_symlink():
+            path.unlink()
+    except OSError as error:
+        what = f"cannot replace the link ({error.strerror})"
+        raise OutputError(what, where=str(path), remedy="choose another directory") from None
+    return path
+
+
 def make_directory(path: str | os.PathLike[str]) -> Path:
     """A directory to write several things to, which may be there already."""
     try:

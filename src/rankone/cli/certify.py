@@ -40,7 +40,7 @@ def certify(
     Exit status 1: checked, and it does not hold (or could not be decided within the cap).
     """
     from rankone.cli import console
-    from rankone.files import check_place
+    from rankone.files import check_place, drop_link
     from rankone.nn import load
     from rankone.nn.store import CERTIFICATE
 
@@ -60,7 +60,7 @@ def certify(
             document = {**checked.to_json(), "certificate": str(check)}
         else:
             found = certify_model(loaded, corpus, cap=cap, progress=progress)
-            found.save(path)
+            found.save(drop_link(path) if out is None else path)
             document = {**found.to_json(), "files": [str(path)]}
     if json:
         console.print_json(document)

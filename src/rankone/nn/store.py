@@ -20,7 +20,7 @@ from safetensors.torch import save as serialize
 
 from rankone.documents import convert_document, dump, parse_document, read_bytes, read_document
 from rankone.errors import ModelError
-from rankone.files import check_new, write_directory, write_file
+from rankone.files import check_new, drop_link, write_directory, write_file
 from rankone.nn import hub
 from rankone.nn.classifier import Network, TokenClassifier
 
@@ -70,7 +70,7 @@ def save(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> li
 def save_into(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
     """Write the files of a model one by one into a directory that holds other files too."""
     (directory / CERTIFICATE).unlink(missing_ok=True)  # of weights that were there before
-    return [write_file(directory / name, content) for name, content in contents.items()]
+    return [write_file(drop_link(directory / name), data) for name, data in contents.items()]
 
 
 def contents_of(

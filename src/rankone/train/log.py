@@ -10,7 +10,7 @@ from typing import Any
 
 from rankone.errors import OutputError
 from rankone.extras import extra
-from rankone.files import write_file
+from rankone.files import drop_link, write_file
 
 LOG = "log.jsonl"
 
@@ -24,7 +24,7 @@ class Log:
     def begin(self, lines: list[dict[str, float]]) -> None:
         """Write anew what is known up to a checkpoint: what came after it will come again."""
         if self.path is not None:
-            write_file(self.path, "".join(json.dumps(line) + "\n" for line in lines))
+            write_file(drop_link(self.path), "".join(json.dumps(line) + "\n" for line in lines))
 
     def add(self, line: Mapping[str, float]) -> None:
         if self.path is not None:
