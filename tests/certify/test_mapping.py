@@ -81,7 +81,8 @@ def check(ids: ContextIds, exact: Points) -> Gaps:
         assert square is not None
         assert square <= distance
     if gaps.pair is not None:
-        assert set(gaps.pair) <= set(ids.tokens.tolist())
+        one, other = (ids.tokens.tolist().index(token) for token in gaps.pair)
+        assert one != other
         assert gaps.lower > 0
     return gaps
 
@@ -141,6 +142,7 @@ def test_one_context_has_no_neighbour() -> None:
     ids, exact = context_ids(np.ones((2, 1)), np.zeros((2, 1)), [0])
     gaps = check(ids, exact)
     assert (gaps.pair, gaps.unsure) == (None, set())
+    assert gaps.lower == arb("inf")
 
 
 def test_contexts_that_coincide_are_left_to_the_referee() -> None:
@@ -444,13 +446,94 @@ def test_shades_that_rounding_moves_apart() -> None:
     for _ in range(150):
         dim = int(rng.integers(2, 6))
         spots = rng.uniform(1, 1.9, (dim, 1)) + 2 * U * rng.integers(0, 3, (dim, 5))
+        spots[:, 0] = -9 * U  # one that is small
         if len({tuple(column) for column in spots.T.tolist()}) == 5:
             check(*cornered(spots, 0 * spots, 0 * spots, 0 * spots, np.arange(5)))
 
 
+@pytest.mark.parametrize("share", [1 - 1e-9, 1 + 1e-9])
 @pytest.mark.parametrize("same", [True, False])
-def test_patience_ends(monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
-    """Sixteen pairs per context are compared one by one; one more, and they are not."""
+def test_no_more_is_compared_than_may_be_closer(same: bool, share: float) -> None:
+    """The first two are 2 apart, so are the last two; the first and the third may be closer.
+
+    That depends on the projections: along is known up to 1/8 and has a direction of length 3, a
+    shade is off by 2 u times the largest size, here a million.
+    """
+    spots = np.array([[0.0, 0.0, 2.0], [0.0, 2.0, 2.0], [2.0**20] * 3])
+    slip = 2 * 3 * U * np.sqrt(2.0**40 + 8)
+    calls = []
+    if same:
+        mids = np.array([0.0, 1.0, (2.0 * 3 + 0.25) * share])
+        ids, _ = cornered(
+            0 * spots,
+            spots,
+            0 * spots,
+            0 * spots,
+            [0] * 3,
+            direction=[3.0, 0.0, 0.0],
+            along=(mids, np.array([0.0, 0.125, 0.125])),
+        )
+    else:
+        ids, _ = cornered(spots, 0 * spots, 0 * spots, 0 * spots, [0, 1, 2])
+        reach = 2.0 + slip
+        ids = replace(ids, shade=np.array([0.0, 1.0, reach + (share - 1) * 0.1]))
+    found = ids.locate
+
+    def locate(at: Ints) -> tuple[Balls, Balls]:
+        calls.append(at.tolist())
+        return found(at)
+
+    gaps = measure(replace(ids, locate=locate))
+    assert float(gaps.lower) == pytest.approx(2, rel=1e-12, abs=0)
+    expected = [[0, 1, 1, 2]] + [[0, 2]] * (share < 1)
+    assert calls[:2] == expected if same else calls == expected
+
+
+@pytest.mark.parametrize("share", [1 - 1e-9, 1 + 1e-9])
+def test_others_are_compared_if_they_may_be_closer(share: float) -> None:
+    """Tokens of one x are 1 apart, all are known up to R: others up to 1 + 2 R apart count."""
+    reach = (1 + 2 * R) * share
+    moved = np.array([[0.0, 1 + 2 * R, 0.0, 0.0]])
+    x = np.array([[0.0, 0.0, 50.0, 50.0 + 7]])
+    ids, _ = cornered(x, moved, np.full((1, 4), R), 0 * x, [0, 0, 1, 2], straight=True)
+    ids = replace(ids, shade=np.array([0.0, 10.0, 50.0, 50.0 + reach]))
+    calls, found = [], ids.locate
+
+    def locate(at: Ints) -> tuple[Balls, Balls]:
+        calls.append(at.tolist())
+        return found(at)
+
+    gaps = measure(replace(ids, locate=locate))
+    assert float(gaps.lower) == pytest.approx(1, rel=1e-12, abs=0)
+    assert calls == [[2, 3]] * (share < 1)
+
+
+def test_the_search_ends_where_nothing_is_within_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, within = [], mapping.Sweep._within
+
+    def counted(self: mapping.Sweep, lag: int, *rest: Any) -> Ints:
+        calls.append(lag)
+        return within(self, lag, *rest)
+
+    monkeypatch.setattr(mapping.Sweep, "_within", counted)
+    x = 10.0 * np.arange(9)[None] ** 2
+    ids, exact = cornered(x, 0 * x, 0 * x, 0 * x, np.arange(9))
+    close(ids, exact)
+    assert calls == [1, 1, 2]  # once for tokens of one x, of which there are none
+
+
+def test_the_closest_of_different_places_beyond_some_of_the_same() -> None:
+    """By shade the places are 0, 1, 0, 1: two ranks apart all are of one place, three are not."""
+    spots = np.array([[0.0, 9.0, -9.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
+    ids, exact = cornered(spots, 0 * spots, 0 * spots, 0 * spots, [0, 1, 0, 1], direction=[0, 1])
+    ids = replace(ids, shade=np.array([0.0, 0.1, 0.2, 0.3]), along=Balls(spots[0], 0 * spots[0]))
+    gaps = check(ids, exact)
+    assert set(gaps.pair or ()) == {9, 0}
+    assert float(gaps.lower) == pytest.approx(1, rel=1e-12, abs=0)
+
+
+def patience(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by one whenever `closest_pair` is asked."""
     calls: list[int] = []
     found = mapping.closest_pair
 
@@ -459,18 +542,37 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
         return found(*args, **options)
 
     monkeypatch.setattr(mapping, "closest_pair", counted)
-    for n, expected in ((33, 0), (34, 1)):
-        calls.clear()
-        angle = np.arange(n) * 2 * np.pi / n  # on a circle: none is closer than two neighbours
-        spots = np.array([0 * angle, np.cos(angle) * 9, np.sin(angle) * 9])
-        place = [0] * n if same else np.arange(n)
-        direction = [1.0, 0.0, 0.0] if same else None
-        x, moved = (0 * spots, spots) if same else (spots, 0 * spots)
-        ids, exact = cornered(x, moved, 0 * spots, 0 * spots, place, direction=direction)
-        if not same:  # seen from where all look alike
-            ids = replace(ids, shade=np.zeros(n))
-        close(ids, exact)
-        assert len(calls) == expected
+    return calls
+
+
+def circle(n: int) -> Floats:
+    """None is closer to another than its neighbours, and the first coordinate is 0."""
+    angle = np.arange(n) * 2 * np.pi / n
+    return np.array([0 * angle, np.cos(angle) * 9, np.sin(angle) * 9])
+
+
+@pytest.mark.parametrize("n", [33, 34])
+def test_patience_ends(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    """Sixteen pairs per context are compared one by one, 528 of 33 contexts, but not 561 of 34."""
+    calls, spots = patience(monkeypatch), circle(n)
+    ids, exact = cornered(0 * spots, spots, 0 * spots, 0 * spots, [0] * n)
+    close(ids, exact)
+    assert len(calls) == n - 33
+
+
+@pytest.mark.parametrize("twins", [16, 17])
+def test_patience_with_different_places(monkeypatch: pytest.MonkeyPatch, twins: int) -> None:
+    """Of 561 pairs those of one place do not count: 545 are one too many for 34 contexts."""
+    calls, spots = patience(monkeypatch), circle(34)
+    place = np.arange(34)
+    place[17 : 17 + twins] = place[:twins]  # opposite each other
+    ids, exact = cornered(spots, 0 * spots, 0 * spots, 0 * spots, place)
+    along = np.zeros(34)
+    along[17:] = 18 * 3.0**0.5  # for all we know
+    ids = replace(ids, shade=np.zeros(34), along=Balls(along, along / 2))
+    gaps = check(ids, exact)
+    assert len(calls) == 17 - twins
+    assert float(gaps.lower) == pytest.approx(18 * np.sin(np.pi / 34), rel=1e-9, abs=0)
 
 
 @given(st.integers(0, 10**9), st.integers(1, 6), st.integers(0, 8))
@@ -502,11 +604,28 @@ def test_places_stay_together(along: list[float]) -> None:
     assert set(order.tolist()[2:]) == {0, 1}
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.floats(-1e9, 1e9)), min_size=1, max_size=30))
-def test_order_by_place_and_along(rows: list[tuple[int, float]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.floats(-1e9, 1e9).map(lambda x: x + 0.0)),
+        min_size=1,
+        max_size=30,
+    ),
+    st.integers(0, 56),
+)
+def test_order_by_place_and_along(rows: list[tuple[int, float]], shift: int) -> None:
     place, along = (np.array(column) for column in zip(*rows, strict=True))
-    order = mapping.by_place(place, along)
+    order = mapping.by_place(place << shift, along)
     assert [rows[i] for i in order] == sorted(rows)
+
+
+def test_order_of_what_is_almost_equal() -> None:
+    """Thousands of neighbours that one float apart from each other share a step of the range."""
+    rng = np.random.default_rng(0)
+    along = np.concatenate([1 + 2 * U * rng.permutation(3000), [-1e6, 1e6, 0.0]])
+    place = rng.integers(0, 3, len(along))
+    order = mapping.by_place(place, along)
+    assert order.tolist() == np.lexsort((along, place)).tolist()
+    assert (place[mapping.by_place(place, 0 * along)] == np.sort(place)).all()
 
 
 @pytest.fixture(autouse=True)

@@ -156,7 +156,7 @@ def hardest(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool)
         top = t.max(-1)
         np.put_along_axis(t, best[..., None], -np.inf, -1)
         with np.errstate(invalid="ignore"):
-            sure = known & (np.nextafter(top - t.max(-1), 0.0) > up(2 * total(slip)))
+            sure = known & (np.nextafter(top - t.max(-1), -np.inf) > up(2 * total(slip)))
         chosen = np.broadcast_to(best, (len(v.mid), *best.shape))
         out.mid[:, at] = np.take_along_axis(v.mid, chosen, -1)
         out.rad[:, at] = np.where(sure, np.take_along_axis(v.rad, chosen, -1), np.inf)

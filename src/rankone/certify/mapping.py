@@ -67,7 +67,7 @@ def _neighbours(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
         part = order[i : i + SPAN + 1]
         place, mid = np.take(ids.place, part), np.take(ids.along.mid, part)
         same = place[1:] == place[:-1]
-        gap = np.nextafter(mid[1:] - mid[:-1], 0.0)
+        gap = np.nextafter(mid[1:] - mid[:-1], -np.inf)
         sure = gap > CRAMPED * R
         joined[i : i + SPAN] = same & ~sure
         free = np.where(same & sure, gap, np.inf)
@@ -84,7 +84,7 @@ def _same_place(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
 
     Beyond reach in `along`, which is known up to its radius, no two are closer than that.
     """
-    length, slip = float(ids.length.upper()), 2 * float(ids.along.rad.max())
+    length, slip = float(ids.length), 2 * float(ids.along.rad.max())
 
     def threshold(distance: float) -> float:
         return (distance * length + slip) * SLACK
@@ -208,11 +208,10 @@ def by_place(place: Ints, along: Floats) -> Ints:
     np.bitwise_or(key, place << bits, out=key)
     order = np.argsort(key)
     key = np.take(key, order)
-    ties = key[1:] == key[:-1]
-    if np.count_nonzero(ties) > len(order) // 64:
-        return np.lexsort((along, place))
-    for a, b in _runs(ties):
-        order[a:b] = order[a:b][np.argsort(along[order[a:b]])]
+    ties = np.concatenate([[False], key[1:] == key[:-1], [False]])
+    tied = np.flatnonzero(ties[1:] | ties[:-1])
+    late = order[tied]
+    order[tied] = late[np.lexsort((along[late], key[tied]))]
     return order
 
 
