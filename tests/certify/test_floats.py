@@ -1,0 +1,106 @@
+"""Whole networks in float64 balls: the exact numbers, by the equations in mpmath, lie in them."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from mpmath import mpf
+
+from certify import judge
+from rankone.certify import floats
+from rankone.certify.floats import FloatBalls, positions
+from rankone.certify.rounding import Balls, Floats, Ints, U
+from rankone.nn import FeedForward
+from rankone.spans import spans
+
+
+def column(texts: list[str]) -> tuple[Ints, Ints]:
+    ids = [judge.WORDS.index(c) for text in texts for c in text]
+    return np.array(ids), np.cumsum([0, *map(len, texts)])
+
+
+def inside(balls: Balls, exact: list[list[mpf]]) -> None:
+    """Every number in its ball, and the ball is small: a part in 10^10 of the largest."""
+    assert balls.rad.max() < 1e-10 * (1 + np.abs(balls.mid).max())
+    for k, numbers in enumerate(exact):
+        for row, number in enumerate(numbers):
+            assert abs(number - mpf(balls.mid[row, k])) <= mpf(balls.rad[row, k])
+
+
+@settings(max_examples=15)
+@given(judge.shapes(), judge.sentences())
+def test_random_networks(shape: dict[str, Any], texts: list[str]) -> None:
+    model = judge.random_model(**shape)
+    ids, offsets = column(texts)
+    (chunk,) = FloatBalls(model.network).run(ids, offsets)
+    literal = judge.Literal(model.network)
+    with judge.digits(50):
+        both = [literal(ids[a:b].tolist()) for a, b in pairwise(offsets)]
+        inside(chunk.q, [q for first, _ in both for q in first])
+        inside(chunk.features, [z for _, last in both for z in last])
+    assert (chunk.first, chunk.last) == (0, len(ids))
+    assert chunk.positions.tolist() == [k for text in texts for k in range(len(text))]
+
+
+def test_chunks_and_tables_that_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same numbers, a few sentences and a few hidden units at a time."""
+    model = judge.random_model(3, depth=2, positions=judge.LONGEST)
+    ids, offsets = column(["abc", "b", "acbd", "fa"])
+    (whole,) = FloatBalls(model.network).run(ids, offsets)
+    for cells in (1, 12):  # five hidden units: one column at a time, or two
+        monkeypatch.setattr(floats, "spans", partial(spans, size=4))
+        monkeypatch.setattr(floats, "CELLS", cells)
+        parts = list(FloatBalls(model.network).run(ids, offsets))
+        assert [(part.first, part.last) for part in parts] == [(0, 4), (4, 8), (8, 10)]
+        for name in ("moved", "q", "features"):
+            for numbers in ("mid", "rad"):
+                found = np.concatenate([getattr(getattr(p, name), numbers) for p in parts], 1)
+                assert found == pytest.approx(getattr(getattr(whole, name), numbers), rel=1e-12)
+        assert np.concatenate([p.positions for p in parts]).tolist() == whole.positions.tolist()
+
+
+def test_hidden_units_in_as_few_tables_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five units and four columns: two columns fit into twelve cells."""
+    calls = []
+    found = floats.linear
+
+    def counted(weight: Floats, z: Balls) -> Balls:
+        calls.append(z.mid.shape)
+        return found(weight, z)
+
+    monkeypatch.setattr(floats, "CELLS", 12)
+    monkeypatch.setattr(floats, "linear", counted)
+    h = Balls(np.ones((3, 4)), np.zeros((3, 4)))
+    layer = FeedForward(3, 5, dtype=torch.float64)
+    floats.feedforward(layer)(h)
+    assert calls == [(3, 2), (5, 2)] * 2
+    calls.clear()
+    floats.feedforward(FeedForward(3, 0, dtype=torch.float64))(h)
+    assert calls == [(3, 4), (0, 4)]
+
+
+def test_a_context_id_at_its_bound() -> None:
+    """x + E loses almost u beside 1, and so does what attention adds to it."""
+    lost = U * (1 - 2.0**-20)
+    model = judge.plain_model(
+        [[1.0, 1.0]], v1=[0.0, 1.0], v2=[0.0, 0.0], output=[lost, 0.0], positions=1
+    )
+    with torch.no_grad():
+        model.network.positions[0, 0] = lost
+    moved, q = FloatBalls(model.network).context_ids(np.array([0]), np.array([0, 1]))
+    assert moved.mid[0, 0] == lost
+    assert q.mid[0, 0] == 1.0
+    with judge.digits():
+        exact = 1 + 2 * mpf(lost)
+        used = (exact - 1) / mpf(q.rad[0, 0])
+        assert 1 - 1e-5 < used <= 1
+
+
+def test_positions() -> None:
+    assert positions(np.array([0, 3, 4, 6])).tolist() == [0, 1, 2, 0, 0, 1]
