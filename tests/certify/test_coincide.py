@@ -113,6 +113,15 @@ def test_several_heads_agree_where_each_of_them_does() -> None:
     assert not same(model, ("ac", 0), ("bd", 0))
 
 
+def test_several_heads_that_see_the_same_in_different_words() -> None:
+    """Nothing is seen at all: the words decide, which the averages do not say."""
+    model = judge.random_model(0, attention="softmax", heads=2)
+    with torch.no_grad():
+        model.network.blocks[0].attention.value.zero_()
+    assert same(model, ("ac", 0), ("bc", 0)) is None
+    assert same(model, ("ac", 0), ("ab", 0)) is True
+
+
 @given(
     judge.shapes(), st.text("abc", min_size=1, max_size=4), st.text("abc", min_size=1, max_size=4)
 )

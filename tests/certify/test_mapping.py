@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rankone.certify import mapping
 from rankone.certify.ids import ContextIds, outline
 from rankone.certify.mapping import Gaps, measure
-from rankone.certify.rounding import Balls, Floats, Ints, U
+from rankone.certify.rounding import Balls, Floats, Ints, U, gamma
 
 Points = list[list[Fraction]]
 
@@ -113,11 +113,14 @@ def test_nothing_is_closer_than_the_bound(problem: tuple[ContextIds, Points]) ->
     check(*problem)
 
 
-@pytest.mark.parametrize("patience", [0, 16])
+@pytest.mark.parametrize(("patience", "span"), [(0, 1 << 16), (16, 2), (16, 3)])
 @given(problem=clouds())
-def test_nor_if_points_are_many(problem: tuple[ContextIds, Points], patience: int) -> None:
+def test_nor_if_points_are_many(
+    problem: tuple[ContextIds, Points], patience: int, span: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mapping, "PATIENCE", patience)
+        patch.setattr(mapping, "SPAN", span)
         check(*problem)
 
 
@@ -506,6 +509,15 @@ def test_others_are_compared_if_they_may_be_closer(share: float) -> None:
     gaps = measure(replace(ids, locate=locate))
     assert float(gaps.lower) == pytest.approx(1, rel=1e-12, abs=0)
     assert calls == [[2, 3]] * (share < 1)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_a_distance_is_off_by_its_roundings(dim: int) -> None:
+    """Points 1 apart and known exactly: the bound is 1 but for d + 4 roundings."""
+    x = np.zeros((dim, 2))
+    x[-1, 1] = 1.0
+    gaps = check(*cornered(x, 0 * x, 0 * x, 0 * x, [0, 1]))
+    assert fraction(gaps.lower) == 1 - Fraction(gamma(dim + 4))
 
 
 def test_the_search_ends_where_nothing_is_within_reach(monkeypatch: pytest.MonkeyPatch) -> None:

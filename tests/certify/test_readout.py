@@ -266,9 +266,15 @@ def test_slopes_that_vanish_count_with_the_radius() -> None:
     units = Units([tiny], [0.0], [tiny / 2])
     found = check(units, 1.5e308, 0.0, Fraction(1))
     assert found.mid[0] in (0.0, units(Fraction(1.5e308)))
-    assert found.rad[0] == pytest.approx(2.0**-1073 * 1.5e308, rel=0.9)
+    assert found.rad[0] == pytest.approx(2.0**-1073 * 1.5e308, rel=1e-9, abs=0)
     wide = check(units, 2.0**-1000, 1.5e308, Fraction(1))
     assert wide.rad[0] >= 2.0**-1075 * 1.5e308
+
+
+def test_whole_numbers_beyond_all_floats() -> None:
+    huge = np.array([10**400, -(10**400), 3 << 2000], dtype=object)
+    assert readout._floats(huge, 0).tolist() == [inf, -inf, inf]
+    assert readout._floats(huge, 1999).tolist() == [10**400 / 2**1999, -(10**400) / 2**1999, 6.0]
 
 
 def test_values_of_huge_whole_numbers() -> None:

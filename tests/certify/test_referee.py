@@ -13,6 +13,7 @@ from flint import arb, ctx
 from certify import judge
 from rankone import Corpus
 from rankone.certify import Certificate, Outcome, certify_model
+from rankone.certify.referee import Referee, _floats, neighbours
 from rankone.decimals import log10 as log10_of
 from rankone.nn import Model
 
@@ -159,14 +160,74 @@ def test_hardmax_that_tells_contexts_apart_or_not() -> None:
     assert certify(model, "ac", "acd").outcome is Outcome.REFUTED
 
 
-def test_hardmax_that_merges_hundreds_of_contexts() -> None:
+def test_hardmax_that_merges_dozens_of_contexts() -> None:
     """The repeated word wins, whatever stands beside it."""
     rng = np.random.default_rng(0)
-    rest = ("".join(rng.choice(list("bcdef"), rng.integers(1, 6))) for _ in range(300))
+    rest = ("".join(rng.choice(list("bcdef"), rng.integers(1, 6))) for _ in range(60))
     texts = sorted({"a" * int(rng.integers(1, 9)) + text for text in rest})
     model = judge.random_model(0, attention="hardmax")
     corpus = Corpus.from_sentences(judge.labelled(texts, [0] * 9999))
     assert certify_model(model, corpus, cap=200).mapping is Outcome.REFUTED
+
+
+def test_gaps_of_neighbours_on_a_line() -> None:
+    """In order, divided by the length, from below; the third is known well enough, or the last."""
+    line = [(arb(3), 7), (arb(1), 5), (arb(1.5), 6)]
+    found, tight = neighbours(line, arb(2), final=False)
+    assert tight is None
+    assert [pair for _, pair in found] == [(5, 6), (6, 7)]
+    assert [float(lower) for lower, _ in found] == [0.25, 0.75]
+    for final in (False, True):
+        meeting = [(arb(1, 0.25), 1), (arb(1.5, 0.25), 2), (arb(9), 3)]
+        assert neighbours(meeting, arb(1), final=final) == ([], (1, 2))
+    rough = [(arb(0, 2.0**-9), 1), (arb(1, 2.0**-9), 2)]
+    assert neighbours(rough, arb(1), final=False) == ([], (1, 2))
+    found, tight = neighbours(rough, arb(1), final=True)
+    assert (float(found[0][0]), tight) == (pytest.approx(1 - 2.0**-8, rel=1e-9), None)
+    good = [(arb(0, 2.0**-13), 1), (arb(1, 2.0**-13), 2)]
+    assert neighbours(good, arb(1), final=False)[1] is None
+
+
+def test_balls_as_floats() -> None:
+    """Off by what the midpoint is rounded and by the radius; rounded up."""
+    with ctx.workprec(200):
+        third = arb(1) / 3
+        wide = third + arb(0, 2.0**-60)
+        mid, rad = _floats([third, wide, arb(0.5)])
+        assert mid.tolist() == [1 / 3, 1 / 3, 0.5]
+        lost = float(abs(third - 1 / 3))
+        assert rad == pytest.approx([lost, lost + 2.0**-60, 5e-324], rel=1e-9, abs=0)
+        for x, m, r in zip((third, wide), mid.tolist(), rad.tolist(), strict=False):
+            assert (x - m).abs_upper() <= arb(r)
+
+
+def test_precision_rises_to_the_cap() -> None:
+    model = plain([ONE, [2.0, 1.0, 0.0]])
+    rows, offsets = np.array([0, 1, 1, 0, 1]), np.array([0, 2, 3, 5])
+
+    def bits(cap: int, needed: int = 0) -> list[int]:
+        referee, used = Referee(model.network, rows, offsets, cap, lambda *_: None), []
+        for _ in referee._rising(True):
+            used.append(ctx.prec)
+            referee.needed = needed
+        assert referee.bits == used[-1]
+        return used
+
+    before = ctx.prec
+    assert bits(1000) == [128, 256, 512, 1000]
+    assert bits(1000, needed=700) == [128, 700, 1000]
+    assert bits(100) == [100]
+    assert bits(128) == [128]
+    assert ctx.prec == before
+    referee = Referee(model.network, rows, offsets, 100, lambda *_: None)
+    assert [referee.place(k) for k in (0, 1, 2, 4)] == [
+        ([0, 1], 0),
+        ([0, 1], 1),
+        ([1], 0),
+        ([0, 1], 1),
+    ]
+    assert not list(referee._rising(False))
+    assert referee.bits == 0
 
 
 def near_half(side: float) -> Model:
