@@ -360,6 +360,23 @@ def test_no_head_passes_features_on() -> None:
     found = head.decode(z)
     assert found.values is z
     assert (found.off < 0.5).all()
+    label, off, values = head.exact([arb(7), arb(8)])
+    assert (label, off, [float(v) for v in values]) == (0, 0, [7.0, 8.0])
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("side", [1, -1])
+def test_balls_next_to_a_half(k: int, side: int) -> None:
+    """Far closer than any float: digits decide; a ball across the half is near one of both."""
+    head = head_of(numbers([1.0], 4))
+    with ctx.workprec(300):
+        y = arb(k) + 0.5 + side * arb(2) ** -200
+        label, off, _ = head.exact([y])
+        assert label == (k if side > 0 else k - 1)
+        assert off < 0.5
+        label, off, _ = head.exact([y + arb(0, 0.125)])
+        assert label in (k - 1, k)
+        assert not off < 0.5
 
 
 @given(st.data(), directions, st.integers(1, 9))

@@ -101,7 +101,7 @@ class LinearHead:
 
     def decode(self, z: Balls) -> Decoded:
         logits = linear(self.weight, z).shifted(self.bias[:, None])
-        best = np.nan_to_num(logits.mid, nan=-np.inf).argmax(0)[None]
+        best = logits.mid.argmax(0)[None]
         least = np.take_along_axis(logits.lower(), best, 0)[0]
         rivals = logits.upper()
         np.put_along_axis(rivals, best, -np.inf, 0)
