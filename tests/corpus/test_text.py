@@ -72,11 +72,13 @@ TEXT = [
     "Foo bar\nFoo\n" * 20,  # half of the lines equal: no column file
     "Foo bar O\nFoo bar\n",  # one line of two has the columns, by chance
     "a b c\n" * 9 + "a b\n" * 2,  # not many
+    "Foo bar\nbaz qux\n",  # all of one width, but not that of the corpus
+    "a A\n" * 9,
 ]
 COLUMNS = [
     ("the DT O\n", 1),
     ("Foo DT O\nbar NN B-PER\n", 2),
-    ("a DT ?\nb NN ?\n", 2),  # as wide as the corpus, with other labels
+    ("a DT ?\n" * 10, 10),  # as wide as the corpus, with other labels
     ("a O\nb .\n", 2),  # of another width, with labels of the model
     ("a\nb\n\nc\n", 3),  # tokens alone
     ("word\n", 1),
@@ -84,8 +86,9 @@ COLUMNS = [
     ("-DOCSTART- -X- -X- O\n\nthe DT O\n\nend NN O\n", 2),
 ]
 REFUSED = [
-    ("Foo bar\nbaz qux\n", "text or columns.* Every line has 2 words"),
-    ("a A\nb B\n" * 50, "text or columns"),
+    ("Foo bar baz\nqux quux corge\n", "text or columns.* Every line has 3 words"),
+    ("a DT ?\n" * 9, "text or columns"),
+    ("a A\n" * 10, "text or columns.* Every line has 2 words"),
     ("the DT O\nwill NN B-PER\nrun\n", "line 3: 1 column where"),  # columns with a broken row
     ("the DT ?\n" * 10 + "run\n", "line 11: 1 column where"),
     ("a O\nb O\nc\n", "line 3: 1 column where"),
@@ -123,8 +126,7 @@ def test_a_model_that_was_not_made_from_columns(tmp_path: Path) -> None:
 def test_the_column_of_labels_is_that_of_the_model(tmp_path: Path) -> None:
     path = put(tmp_path, "Ada B-PER NN\nslept O VB\n")
     assert like(path, of=2, reading={"label_column": 2}).label_names == ("B-PER", "O")
-    with pytest.raises(CorpusError, match="text or columns"):
-        like(path, of=2)
+    assert like(path, of=2).format == "text"
     assert like(put(tmp_path, "Ada\n"), reading={"label_column": 2}).format == "conll"
     short = put(tmp_path, "a x\nb y z\n")
     assert like(short, reading={"label_column": 3}).format == "text"

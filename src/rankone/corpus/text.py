@@ -76,8 +76,10 @@ def is_text(lines: list[str], name: str, expected: Expected) -> bool:
     known = sum(map(expected.known, rows))
     if len(rows) == 1:
         return not known or expected.of not in (None, width)
-    if known or width == expected.of:
+    if known:
         return False
+    if (len(rows) < MANY) != (width == expected.of):
+        return width != expected.of
     raise CorpusError(
         f"text or columns? Every line has {width} words, and no label of the model",
         where=name,
