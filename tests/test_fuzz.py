@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 path = Path(__file__).parents[1] / "tools" / "fuzz.py"
 spec = importlib.util.spec_from_file_location("fuzz", path)
@@ -27,3 +30,16 @@ def test_every_target_runs_on_its_seeds(
     for seed in target.seeds[:: max(1, len(target.seeds) // 4)]:
         for other in (b"", seed[:1], seed[: len(seed) // 2], seed[:-1] + b"\xff", seed + seed):
             run(other)
+
+
+@given(st.sampled_from(fuzz.ROWS), st.integers(0, 255), st.data())
+def test_corpora_with_bytes_put_in_are_read_or_refused(
+    rows: bytes, how: int, data: st.DataObject
+) -> None:
+    a, b = sorted(data.draw(st.tuples(*[st.integers(0, len(rows))] * 2)))
+    stdin = sys.stdin
+    try:
+        changed = rows[:a] + data.draw(st.binary()) + rows[b:]
+        fuzz.kept(fuzz.corpus(Path()).run)(bytes([how]) + changed)
+    finally:
+        sys.stdin = stdin

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import rankone
 from rankone import Corpus
 from rankone.corpus.read import ASSUMED, read_like
+from rankone.corpus.text import SEEN
 from rankone.errors import CorpusError, RankOneError
 
 LABELS = ("O", "B-PER", ".")
@@ -74,6 +75,9 @@ TEXT = [
     "a b c\n" * 9 + "a b\n" * 2,  # not many
     "Foo bar\nbaz qux\n",  # all of one width, but not that of the corpus
     "a A\n" * 9,
+    "\u00a0\nFoo bar baz the qux\n",  # a line without words
+    "a b c d e\n" * 3 + "a O\n" * 2 + "a b O\n" * 2,  # labels, but of no usual width
+    "a b\n" * 3 + "a b c O\n" * 2 + "a b c d O\n" * 2,
 ]
 COLUMNS = [
     ("the DT O\n", 1),
@@ -99,7 +103,9 @@ REFUSED = [
 def test_text_is_told_from_columns_and_said(tmp_path: Path, text: str) -> None:
     corpus = like(put(tmp_path, text))
     assert (corpus.format, corpus.remarks) == ("text", (ASSUMED,))
-    assert [s.tokens for s in corpus.sentences] == [s.split() for s in text.split("\n") if s]
+    assert [s.tokens for s in corpus.sentences] == [
+        s.split() for s in text.split("\n") if s.split()
+    ]
 
 
 @pytest.mark.parametrize(("text", "tokens"), COLUMNS)
@@ -157,6 +163,13 @@ def test_options_of_the_model_hold_unless_others_are_given(tmp_path: Path) -> No
     assert like(Path("toy"), reading=reading, scheme="keep").vocabulary == tuple("abcde")
     with pytest.raises(CorpusError, match="no layout and no columns"):
         like(Path("toy"), label_column=2)
+
+
+def test_the_first_thousand_rows_decide(tmp_path: Path) -> None:
+    rows = "a b c O\n\n-DOCSTART- x\n" * SEEN
+    with pytest.raises(CorpusError, match=f"line {3 * SEEN + 1}: 2 columns"):
+        like(put(tmp_path, rows + "a b\n" * 2 * SEEN))
+    assert like(put(tmp_path, "a b c\n" * (SEEN // 2) + "a b\n" * (SEEN // 2))).format == "text"
 
 
 words = st.text(st.characters(whitelist_categories=("L",)), min_size=1, max_size=3)
