@@ -180,7 +180,7 @@ def test_whatever_the_words_it_is_text_columns_or_refused(
     tmp_path_factory: pytest.TempPathFactory, sentences: list[list[str]]
 ) -> None:
     text = "".join(" ".join(words) + "\n" for words in sentences)
-    path = put(tmp_path_factory.mktemp("text"), text)
+    path = put(tmp_path_factory.getbasetemp(), text)
     try:
         corpus = like(path)
     except RankOneError:
