@@ -75,6 +75,7 @@ TEXT = [
     "a b c\n" * 9 + "a b\n" * 2,  # not many
     "Foo bar\nbaz qux\n",  # all of one width, but not that of the corpus
     "a A\n" * 9,
+    "O\nO\nO\nfoo bar\n",  # words that are labels elsewhere
     "\u00a0\nFoo bar baz the qux\n",  # a line without words
     "a b c d e\n" * 3 + "a O\n" * 2 + "a b O\n" * 2,  # labels, but of no usual width
     "a b\n" * 3 + "a b c O\n" * 2 + "a b c d O\n" * 2,
