@@ -144,6 +144,6 @@ def check_word(word: str, where: str) -> None:
 
 
 def _short(value: object) -> str:
-    if isinstance(value, int) and abs(value) >= 10**9:
+    if type(value) is int:
         return "so large a number"
     return reprlib.repr(value).encode("utf-8", "backslashreplace").decode()
