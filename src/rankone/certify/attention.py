@@ -18,6 +18,7 @@ from rankone.certify.rounding import (
     total,
     up,
 )
+from rankone.deadline import tick
 from rankone.kernels.ragged import by_length
 from rankone.nn import Rank1Attention, SelfAttention
 
@@ -105,6 +106,7 @@ def by_blocks(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: boo
     """
     out = Balls(np.empty_like(value.mid), np.empty_like(value.rad))
     for length, starts in by_length(offsets, CELLS):
+        tick()
         at = starts[:, None] + np.arange(length)
         k, q, v = (z[:, at] for z in (key, query, value))
         keys = k.mid - middle(k.mid)
@@ -115,6 +117,7 @@ def by_blocks(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: boo
         D, Rv = np.abs(dv).max(-1, keepdims=True), v.rad.max(-1, keepdims=True)
         step = max(1, CELLS // (length * len(starts)))
         for i in range(0, length, step):  # one step, but for a sentence of thousands of tokens
+            tick()
             rows = slice(i, i + step)
             t = q.mid[..., rows].transpose(1, 2, 0) @ keys.transpose(1, 0, 2)
             known, lowest = np.isfinite(t).all(-1), t.min(-1)
@@ -144,6 +147,7 @@ def hardest(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool)
     """
     out = Balls(np.empty_like(value.mid), np.empty_like(value.rad))
     for length, starts in by_length(offsets, CELLS):
+        tick()
         at = starts[:, None] + np.arange(length)
         k, q, v = (z[:, at] for z in (key, query, value))
         t = q.mid.transpose(1, 2, 0) @ k.mid.transpose(1, 0, 2)

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 
 from torch import Tensor, nn
 
 from rankone.certify.attention import array
 from rankone.certify.rounding import Floats
+from rankone.deadline import tick
 from rankone.nn import Rank1Attention, SelfAttention, TokenClassifier
 
 Vector = list[Fraction]
@@ -71,13 +71,16 @@ def _differences(a: Average, b: Average) -> list[Sum]:
 
 def _product(a: Sum, b: Sum) -> Sum:
     total: Sum = defaultdict(Fraction)
-    for (p, c), (q, e) in product(a.items(), b.items()):
-        total[p + q] += c * e
+    for p, c in a.items():
+        tick()
+        for q, e in b.items():
+            total[p + q] += c * e
     return total
 
 
 def _vanishes(row: Vector, sums: list[Sum]) -> bool:
     """Whether the sum of row_i sums_i is 0."""
+    tick()
     used = [(w, part) for w, part in zip(row, sums, strict=True) if w]
     exponents = {exponent for _, part in used for exponent in part}
     return not any(sum(w * part.get(e, 0) for w, part in used) for e in exponents)
@@ -144,4 +147,5 @@ def _rows(values: Floats) -> list[Vector]:
 
 
 def _dot(a: Vector, b: Vector) -> Fraction:
+    tick()
     return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))

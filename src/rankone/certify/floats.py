@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from rankone.certify.attention import array, attend
 from rankone.certify.readout import ExactPieces
 from rankone.certify.rounding import Balls, Ints, linear
+from rankone.deadline import tick
 from rankone.nn import Rank1FeedForward, TokenClassifier
 from rankone.spans import spans
 
@@ -91,6 +92,7 @@ def feedforward(layer: nn.Module | Tensor) -> Callable[[Balls], Balls]:
         step = max(1, CELLS // max(1, len(bias1)))
         parts = []
         for i in range(0, h.mid.shape[1], step):
+            tick()
             part = h[:, i : i + step]
             hidden = linear(weight1, part).shifted(bias1[:, None])
             # relu brings two numbers no further apart than they were

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankone.certify.ids import ContextIds, lengths, outline, spare
 from rankone.certify.rounding import SLACK, Floats, Ints, gamma
+from rankone.deadline import tick
 from rankone.spans import SPAN
 from rankone.theory.closest import closest_pair
 
@@ -136,6 +137,7 @@ class Sweep:
         pair, compared = None, 0
         near: list[list[int]] = []
         for lag in range(1, len(self.p)):
+            tick()
             left = self._within(lag, place, self.threshold(max(best, CRAMPED * R)))
             if not len(left):
                 break

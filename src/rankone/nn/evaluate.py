@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rankone.deadline import tick
 from rankone.kernels import rank1_attention_ragged
 from rankone.kernels.ragged import by_length
 from rankone.nn.attention import Rank1Attention, SelfAttention
@@ -93,6 +94,7 @@ def attention_layer(attention: nn.Module | Tensor, causal: bool) -> Layer:
     def general(z: Floats, offsets: Ints) -> Floats:
         rows, out = np.ascontiguousarray(z.T), np.empty(z.shape[::-1])
         for length, starts in by_length(offsets, CELLS // len(attention.key)):
+            tick()
             at = starts[:, None] + np.arange(length)
             out[at] = attention(torch.from_numpy(rows[at]), causal=causal).numpy()
         return np.ascontiguousarray(out.T)
@@ -150,8 +152,11 @@ def feedforward_layer(layer: nn.Module | Tensor) -> Layer:
     def general(h: Floats, _: Ints) -> Floats:
         step = max(1, CELLS // max(1, len(layer.bias1)))
         rows = torch.from_numpy(np.ascontiguousarray(h.T))
-        out = torch.cat([layer(part) for part in torch.split(rows, step)])
-        return np.ascontiguousarray(out.numpy().T)
+        parts = []
+        for part in torch.split(rows, step):
+            tick()
+            parts.append(layer(part))
+        return np.ascontiguousarray(torch.cat(parts).numpy().T)
 
     return general
 

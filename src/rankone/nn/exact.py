@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from flint import arb
 from torch import Tensor, nn
 
+from rankone.deadline import tick
 from rankone.nn.attention import Rank1Attention, SelfAttention
 from rankone.nn.classifier import TokenClassifier
 from rankone.nn.exact_layers import Attention, FeedForward, Head, Matrix, Vector
@@ -128,6 +129,7 @@ def _feedforward(layer: nn.Module | Tensor) -> FeedForward:
 
 
 def vector(values: Tensor) -> Vector:
+    tick()
     return [arb(x) for x in values.detach().double().tolist()]
 
 

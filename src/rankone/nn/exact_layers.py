@@ -8,6 +8,8 @@ from typing import Literal
 
 from flint import arb
 
+from rankone.deadline import tick
+
 Vector = list[arb]
 Matrix = list[Vector]
 
@@ -102,6 +104,7 @@ class FeedForward:
 
 
 def dot(a: Iterable[arb], b: Iterable[arb]) -> arb:
+    tick()
     return sum((x * y for x, y in zip(a, b, strict=True)), arb(0))
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankone.deadline import tick
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -71,6 +73,7 @@ class Search:
     def consider(self, i: Ints, j: Ints) -> None:
         """Compare these pairs by differences."""
         for a in range(0, len(i), self.step):
+            tick()
             x, y = (np.take(self.x, k[a : a + self.step], axis=0) for k in (i, j))
             squares = _squares(np.subtract(x, y, out=x))
             k = int(squares.argmin())
@@ -144,6 +147,7 @@ class Search:
         of a quarter of the tile may tell them apart; if in float64 E is below a billionth of the
         best, they are ties, and S - E is what is proven of them.
         """
+        tick()
         if self._apart(rows, columns) or self.best == 0:
             return
         centre = self.x[rows].mean(0)
