@@ -229,6 +229,24 @@ def plain_model(
 
 
 @torch.no_grad()
+def swallowed_by_rounding() -> Model:
+    """Words a and b of 1e16 plus 1 and 3, less 1e16: labels X and Z; float64 has 0 and 4 instead.
+
+    The first number of a word is what attention adds to the second.
+    """
+    model = plain_model(
+        [[1.0, 1e16], [3.0, 1e16]],
+        v1=[1.0, 0.0],
+        v2=[0.0, 0.0],
+        output=[0.0, 1.0],
+        p=[0.0, 1.0],
+        labels=4,
+    )
+    model.network.blocks[0].feedforward.bias2[1] = -1e16
+    return model
+
+
+@torch.no_grad()
 def set_number_head(network: TokenClassifier, p: Sequence[float]) -> None:
     """Rows 2c p, as float64 rounds them, and biases -c^2."""
     number = torch.arange(1.0, network.shape.labels + 1, dtype=torch.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import corpora
 import rankone
 from certify import judge
 from rankone import Corpus
-from rankone.certify import Certificate, Outcome, attention, certify_model, floats
+from rankone.certify import Certificate, Outcome, attention, certify_model, evidence
 from rankone.certify.certificate import Spot
 from rankone.nn import Model, evaluate
 from rankone.spans import spans
@@ -58,7 +59,7 @@ def assert_true(
             for a, b in zip(exact, read, strict=True):
                 assert abs(a - b) <= mpf(found.float_distance) + rounding
     assert sum(found.decided.values()) == found.tokens == corpus.n_tokens
-    assert found.outcome is Outcome.of(found.mapping, found.labels)
+    assert found.outcome is Outcome.of(found.mapping, found.labels, C if found.float_labels else R)
     assert (found.reason is None) is found.ok
     return truth
 
@@ -243,8 +244,9 @@ def test_the_same_certificate_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None
     corpus = rankone.builtin_corpus(20)
     model = rankone.memorize(corpus, head_size=2).model
     whole = certify_model(model, corpus)
-    for module in (floats, evaluate):
-        monkeypatch.setattr(module, "spans", partial(spans, size=7))
+    for module in (evidence, evaluate):
+        monkeypatch.setattr(module, "spans", partial(spans, size=21))
+    monkeypatch.setattr(evidence, "SPAN", 7)
     monkeypatch.setattr(attention, "CELLS", 10)
     pieces = certify_model(model, corpus)
     assert pieces.outcome is whole.outcome is C
@@ -397,3 +399,62 @@ def test_a_corpus_without_labels() -> None:
     )
     with pytest.raises(rankone.RankOneError):
         certify_model(judge.random_model(0), bare)
+
+
+@pytest.mark.parametrize("parts", list(product([C, R, U, None], repeat=3)))
+def test_the_joint_outcome(parts: tuple[Outcome | None, ...]) -> None:
+    """One claim that is refuted refutes all; else one that is undecided leaves all so."""
+    expected = R if R in parts else U if U in parts else C
+    assert Outcome.of(*parts) is expected
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_order_alone_decides_in_two_causal_layers(which: int) -> None:
+    """c of abc and of bac: the second layer sees the order, so one wrong label is one too many."""
+    model = judge.random_model(0, attention="softmax", depth=2, causal=True)
+    texts = ["abc", "bac"]
+    labels = decided(model, texts)
+    last = (2, 5)[which]
+    labels[last] = (labels[last] + 1) % len(judge.LABELS)
+    found = certify(model, judge.labelled(texts, labels))
+    assert (found.wrong, found.unavoidable) == (1, 0)
+    assert (found.outcome, found.mapping, found.labels, found.float_labels) == (R, C, R, True)
+    assert found.reason is not None
+    assert f"(sentence {which + 1}, position 3) is labelled" in found.reason
+
+
+def test_float64_that_decides_for_another_label() -> None:
+    """1e16 swallows what attention adds: right in real numbers, wrong in predict, not certified."""
+    model, sentences = judge.swallowed_by_rounding(), corpora.spelled("a X", "b Z")
+    assert model.predict([["a"], ["b"]]) != [("X",), ("Z",)]
+    with judge.digits():
+        assert judge.truth(model, sentences).wrong == []
+    found = certify(model, sentences)
+    assert (found.mapping, found.labels, found.wrong, found.margin) == (C, C, 0, 0.499999)
+    assert (found.float_labels, found.outcome, found.ok) == (False, R, False)
+    assert 1 <= float(found.float_distance) < 1.001
+    assert found.reason == (
+        "line 2 (sentence 2, position 1) gets the label Z in exact arithmetic, but U in float64"
+    )
+    assert found.left is None
+    wrong = certify(model, corpora.spelled("a X", "b U"))
+    assert (wrong.labels, wrong.float_labels, wrong.outcome) == (R, False, R)
+    assert wrong.reason is not None
+    assert wrong.reason.count("line 2 (sentence 2, position 1)") == 2
+
+
+@pytest.mark.parametrize("attention", ["rank1", "softmax"])
+@pytest.mark.parametrize(
+    "part", ["table", "blocks.0.attention", "blocks.0.feedforward", "head", ""]
+)
+def test_weights_of_several_precisions(attention: str, part: str) -> None:
+    """They are exact numbers, and the run is in float64, whatever they are stored in."""
+    model = judge.random_model(1, attention=attention, labels=2)
+    for name, parameter in model.network.named_parameters():
+        if name.startswith(part):
+            parameter.data = parameter.data.float()
+    sentences = judge.labelled(["abc", "ba"], decided(model, ["abc", "ba"]))
+    found = certify(model, sentences)
+    assert_true(found, model, sentences)
+    assert found.dtype == ("float32, float64" if part else "float32")
+    assert certify(judge.random_model(1), sentences).dtype == "float64"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,9 @@ from typing import Any
 
 import pytest
 import torch
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import corpora
 import rankone
@@ -57,7 +62,7 @@ def altered(path: Path, **fields: Any) -> Path:
 def test_the_file_holds_the_certificate(certificate: Certificate, path: Path) -> None:
     assert read(path) == certificate
     document = json.loads(path.read_text())
-    assert (document["format"], document["version"]) == ("rankone certificate", 1)
+    assert (document["format"], document["version"]) == ("rankone certificate", 2)
     assert document["ok"] is certificate.ok is True
     assert document["outcome"] == "certified"
 
@@ -92,44 +97,44 @@ def test_what_is_not_certified_stands_as_such(v1: float, outcome: str, tmp_path:
     assert not check_certificate(forged, model, corpus).ok
 
 
-# A figure that says more than is true, and what the check then says.
-WORSE: list[tuple[str, Any, str]] = [
-    ("outcome", "refuted", "outcome refuted"),
-    ("outcome", "undecided", "outcome undecided"),
-    ("mapping", "refuted", "mapping refuted"),
-    ("labels", "refuted", "labels refuted"),
-    ("labels", None, "labels None"),
-    ("reason", "because", "reason because"),
-    ("r", "1.0e-03", "r 1.0e-03"),
-    ("r", "-inf", "r -inf"),
-    ("delta", "1.0e+03", "delta 1.0e+03"),
-    ("delta", "inf", "delta inf"),
-    ("contexts", 1, "contexts 1"),
-    ("contexts", 1000, "contexts 1000"),
-    ("margin", 0.5, "margin 0.5"),
-    ("margin", float("inf"), "margin inf"),
-    ("margin", None, "margin None"),
-    ("tokens", 11, "tokens 11"),
-    ("wrong", 0, "wrong 0"),
-    ("wrong", 2, "wrong 2"),
-    ("unavoidable", 0, "unavoidable 0"),
-    ("unavoidable", 2, "unavoidable 2"),
-    ("float_distance", "0", "float_distance 0"),
-    ("float_labels", False, "float_labels False"),
-    ("float_labels", None, "float_labels None"),
-    ("closest", None, "closest None"),
-    ("closest", [{"sentence": 1, "position": 1, "line": 1}] * 2, "closest line 1"),
+# Figures that say what is not true, and what the check then says of each.
+WORSE: list[tuple[dict[str, Any], list[str]]] = [
+    ({"mapping": "refuted", "outcome": "refuted"}, ["mapping refuted", "reason None"]),
+    ({"labels": "refuted", "outcome": "refuted"}, ["labels refuted", "reason None"]),
+    ({"float_labels": False, "outcome": "refuted"}, ["float_labels refuted", "reason None"]),
+    (
+        dict.fromkeys(("labels", "wrong", "unavoidable", "margin", "float_labels")),
+        ["labels None", "float_labels None", "unavoidable None", "wrong None", "margin None"],
+    ),
+    ({"reason": "because"}, ["reason because"]),
+    ({"r": "1.0e-03"}, ["r 1.0e-03"]),
+    ({"r": "-inf"}, ["r -inf"]),
+    ({"delta": "1.0e+03"}, ["delta 1.0e+03"]),
+    ({"delta": "inf"}, ["delta inf"]),
+    ({"contexts": 1}, ["contexts 1"]),
+    ({"contexts": 1000}, ["contexts 1000"]),
+    ({"margin": 0.5}, ["margin 0.5"]),
+    ({"margin": None}, ["margin None"]),
+    ({"tokens": 11}, ["tokens 11"]),
+    ({"wrong": 0}, ["wrong 0"]),
+    ({"wrong": 2}, ["wrong 2"]),
+    ({"unavoidable": 0}, ["unavoidable 0"]),
+    ({"unavoidable": 2}, ["unavoidable 2"]),
+    ({"float_distance": "0"}, ["float_distance 0"]),
+    ({"closest": None}, ["closest None"]),
+    ({"closest": [{"sentence": 1, "position": 1, "line": 1}] * 2}, ["closest line 1"]),
 ]
 
 
-@pytest.mark.parametrize(("field", "value", "reason"), WORSE)
+@pytest.mark.parametrize(("fields", "reasons"), WORSE, ids=lambda x: "-".join(x))
 def test_an_altered_figure_is_told(
-    path: Path, model: Model, corpus: Corpus, field: str, value: Any, reason: str
+    path: Path, model: Model, corpus: Corpus, fields: dict[str, Any], reasons: list[str]
 ) -> None:
-    found = check_certificate(read(altered(path, **{field: value})), model, corpus)
+    found = check_certificate(read(altered(path, **fields)), model, corpus)
     assert not found.ok
-    assert len(found.reasons) == 1
-    assert found.reasons[0].startswith(f"it says {reason}")
+    assert len(found.reasons) == len(reasons)
+    for reason, start in zip(found.reasons, reasons, strict=True):
+        assert reason.startswith(f"it says {start}")
 
 
 @pytest.mark.parametrize("field", ["r", "delta", "margin", "float_distance"])
@@ -264,20 +269,26 @@ def test_the_same_corpus_in_another_file(model: Model, tmp_path: Path) -> None:
 
 # What is no certificate.
 
+FORMAT = '"format": "rankone certificate"'
+
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "cannot be read"),
         ("{", "cannot be read"),
-        ("[" * 100_000, "cannot be read"),
-        ("[]", "not a certificate"),
+        ("[" * 100_000, "a mapping"),
+        ('{"a":' * 100_000, "cannot be read"),
+        ("[]", "expected a mapping, got a list"),
+        ('"certified"', "expected a mapping, got text"),
         ("{}", "not a certificate"),
-        ('"certified"', "not a certificate"),
-        ('{"format": "rankone", "version": 1}', "not a certificate"),
-        ('{"format": "rankone certificate", "version": 2}', "version 2 of the format"),
-        ('{"format": "rankone certificate"}', "version None of the format"),
-        ('{"format": "rankone certificate", "version": 1}', "incomplete or altered"),
+        ('{"format": "rankone", "version": 2}', "not a certificate"),
+        ('{"format": ["rankone certificate"], "version": 2}', "not a certificate"),
+        (f"{{{FORMAT}}}", "another format than version 2"),
+        (f'{{{FORMAT}, "version": 1}}', "another format than version 2"),
+        (f'{{{FORMAT}, "version": "2"}}', "another format than version 2"),
+        (f'{{{FORMAT}, "version": {"9" * 5000}}}', "another|out of range|cannot be read"),
+        (f'{{{FORMAT}, "version": 2}}', "missing required field"),
     ],
 )
 def test_files_that_are_none(tmp_path: Path, text: str, message: str) -> None:
@@ -290,8 +301,9 @@ def test_files_that_are_none(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_no_file_at_all(tmp_path: Path) -> None:
-    with pytest.raises(CertificateError, match="no such file"):
+    with pytest.raises(CertificateError, match="no such file") as caught:
         read(tmp_path / "none.json")
+    assert caught.value.remedy == "name a file that certify wrote"
     with pytest.raises(CertificateError, match="cannot be read"):
         read(tmp_path)
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
@@ -309,54 +321,205 @@ def test_a_file_that_was_cut_off(path: Path) -> None:
 
 def test_no_field_may_be_missing(path: Path) -> None:
     document = json.loads(path.read_text())
-    for name in set(document) - {"ok"}:
+    for name in document:
         path.write_text(json.dumps({k: v for k, v in document.items() if k != name}))
         with pytest.raises(CertificateError):
             read(path)
 
 
-NONSENSE: list[tuple[str, Any]] = [
-    ("outcome", "maybe"),
-    ("mapping", 1),
-    ("mapping", None),
-    ("ok", False),
-    ("ok", "yes"),
-    ("r", "wide"),
-    ("r", 1.5),
-    ("r", []),
-    ("delta", {}),
-    ("delta", None),
-    ("delta", "nan"),
-    ("margin", "0.4"),
-    ("margin", []),
-    ("float_distance", True),
-    ("closest", []),
-    ("closest", "abc"),
-    ("closest", [{"sentence": 1, "position": 1, "line": 1}]),
-    ("worst", 3),
-    ("hashes", None),
-    ("hashes", {"weights": ""}),
-    ("tokens", "eleven"),
-    ("outcome", None),
-    ("hashes", ["weights", "network", "vocabulary", "label names", "corpus"]),
-    ("decided", ["float", "exact", "undecided"]),
-    ("cap", "many"),
-    ("cap", None),
-    ("cap", 0),
-    ("cap", -5),
-    ("cap", 1e400),
-    ("cap", True),
+HUGE = 10**400
+LEFT = {"tokens": 1, "sentences": 1, "pairs": 0, "time": False}
+HOME = {"sentence": 1, "position": 1, "line": 1}
+REFUSED: list[tuple[str, Any, str]] = [
+    ("outcome", "maybe", "outcome: invalid enum value"),
+    ("outcome", None, "outcome: "),
+    ("outcome", "refuted", "altered: outcome refuted, but the claims make it certified"),
+    ("outcome", "undecided", "altered: outcome undecided"),
+    ("mapping", 1, "mapping: "),
+    ("mapping", None, "mapping: "),
+    ("mapping", "refuted", "altered: outcome certified, but the claims make it refuted"),
+    ("labels", "undecided", "altered: outcome certified, but the claims make it undecided"),
+    ("labels", None, "altered: figures without labels"),
+    ("float_labels", False, "altered: outcome certified, but the claims make it refuted"),
+    ("float_labels", None, "altered: outcome certified, but the claims make it undecided"),
+    ("ok", False, "altered: ok does not fit"),
+    ("ok", "yes", "altered: ok does not fit"),
+    ("ok", 1, "altered: ok does not fit"),
+    ("left", LEFT, "altered: left does not fit the outcome certified"),
+    ("left", {**LEFT, "tokens": -1}, "left.tokens: "),
+    ("r", "wide", "r: "),
+    ("r", 1.5, "r: expected text"),
+    ("r", "1_000", "r: "),
+    ("r", "\uff11\uff10", "r: "),
+    ("r", "Infinity", "r: "),
+    ("r", "nan", "r: "),
+    ("r", "1.0e+03\n", "r: "),
+    ("r", "9" * 10**6, "r: "),
+    ("r", "1e1" + "0" * 30, "r: "),
+    ("delta", {}, "delta: "),
+    ("delta", None, "delta: "),
+    ("float_distance", True, "float_distance: "),
+    ("margin", "0.4", "margin: "),
+    ("margin", [], "margin: "),
+    ("closest", [], "closest: "),
+    ("closest", "abc", "closest: "),
+    ("closest", [HOME], "closest: "),
+    ("closest", [HOME] * 3, "closest: "),
+    ("closest", [{**HOME, "sentence": [1]}, HOME], "closest[0].sentence: "),
+    ("closest", [{**HOME, "sentence": 0}, HOME], "closest[0].sentence: "),
+    ("closest", [{**HOME, "position": 0}, HOME], "closest[0].position: "),
+    ("worst", 3, "worst: "),
+    ("worst", {"sentence": 1, "line": 1}, "worst: "),
+    ("hashes", None, "hashes: "),
+    ("hashes", {"weights": ""}, "hashes: "),
+    ("hashes", ["weights", "network", "vocabulary", "label names", "corpus"], "hashes: "),
+    ("decided", ["float", "exact", "undecided"], "decided: "),
+    ("decided", {"float": 1, "exact": -1, "undecided": 0}, "decided.exact: "),
+    ("tokens", "eleven", "tokens: "),
+    ("tokens", HUGE, "tokens: "),
+    ("contexts", -1, "contexts: "),
+    ("wrong", None, "altered: figures without labels, or labels without wrong"),
+    ("unavoidable", None, "altered: figures without labels, or labels without unavoidable"),
+    ("digits", 1.5, "digits: "),
+    ("cap", "many", "cap: "),
+    ("cap", None, "cap: "),
+    ("cap", 0, "cap: "),
+    ("cap", -5, "cap: "),
+    ("cap", 10**9 + 1, "cap: "),
+    ("cap", HUGE, "cap: "),
+    ("cap", True, "cap: "),
+    ("limit", -1.0, "limit: "),
+    ("source", ["a"], "source: "),
+    ("source", "\ud800", ""),
+    ("reason", "\ud800", ""),
+    ("seconds", {"total": "1"}, "seconds"),
+    ("seconds", {"total": -1}, "seconds"),
 ]
 
 
-def check_nonsense(path: Path, model: Model, corpus: Corpus) -> None:
-    with suppress(CertificateError):
-        assert not check_certificate(read(path), model, corpus).ok
+@pytest.mark.parametrize(("field", "value", "message"), REFUSED, ids=lambda x: repr(x)[:30])
+def test_nonsense_is_refused(path: Path, field: str, value: Any, message: str) -> None:
+    """With the name of the field; never a traceback."""
+    document = json.loads(path.read_text())
+    assert field in document
+    path.write_text(json.dumps({**document, field: value}))
+    with pytest.raises(CertificateError) as caught:
+        read(path)
+    assert caught.value.what.startswith(message)
+    assert caught.value.remedy == ("certify again" if message else caught.value.remedy)
 
 
-@pytest.mark.parametrize(("field", "value"), NONSENSE)
-def test_nonsense_is_refused_or_told(
-    path: Path, model: Model, corpus: Corpus, field: str, value: Any
-) -> None:
-    """Never a traceback, and never a certificate that stands."""
-    check_nonsense(altered(path, **{field: value}), model, corpus)
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400"])
+@pytest.mark.parametrize("field", ["margin", "limit", "cap"])
+def test_numbers_that_json_does_not_have(path: Path, field: str, text: str) -> None:
+    document = json.dumps({**json.loads(path.read_text()), field: "here"})
+    path.write_text(document.replace('"here"', text))
+    with pytest.raises(CertificateError):
+        read(path)
+
+
+def test_a_limit_must_be_there_for_time_to_run_out(tmp_path: Path) -> None:
+    model, corpus = nearly_saturated(1.0)
+    made = certify_model(model, corpus, seconds=0)
+    assert made.left is not None
+    path = made.save(tmp_path / "c.json")
+    assert read(path) == made
+    with pytest.raises(CertificateError, match="time ran out, but there was no limit"):
+        read(altered(path, limit=None))
+    with pytest.raises(CertificateError, match="left does not fit the outcome undecided"):
+        read(altered(path, left=None))
+
+
+# Any file at all.
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([0, 1, -1, 2**63, HUGE, 0.5, -0.0, 1e308, 5e-324])
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+    | st.sampled_from(["certified", "refuted", "undecided", "inf", "-inf", "0", "1e9", "1e-9"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=4,
+)
+
+
+def nodes(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value inside."""
+    items: Any = ()
+    if isinstance(document, dict):
+        items = document.items()
+    elif isinstance(document, list):
+        items = enumerate(document)
+    for key, value in items:
+        yield (*path, key)
+        yield from nodes(value, (*path, key))
+
+
+def put(document: Any, way: tuple[Any, ...], value: Any) -> Any:
+    """A copy with another value at one place."""
+    copied = copy.deepcopy(document)
+    inner = copied
+    for key in way[:-1]:
+        inner = inner[key]
+    inner[way[-1]] = value
+    return copied
+
+
+def is_weaker(claim: Certificate, true: Certificate) -> bool:
+    """Whether a certificate says no more than one that is known to be true."""
+    undecided = Outcome.UNDECIDED
+    some_open = claim.left is not None and claim.left.tokens > 0
+    return (
+        all(a is b or a is undecided for a, b in zip_claims(claim, true))
+        and (claim.contexts, claim.tokens) == (true.contexts, true.tokens)
+        and claim.unavoidable == true.unavoidable
+        and (claim.wrong == true.wrong or (some_open and claim.wrong <= true.wrong))
+        and arb(claim.r) >= arb(true.r) * 0.99999
+        and arb(claim.delta) <= arb(true.delta) * 1.00001
+        and arb(claim.float_distance) >= arb(true.float_distance) * 0.99999
+        and (claim.margin is None or claim.margin <= true.margin + 1e-5)
+        and (claim.hashes == true.hashes)
+    )
+
+
+def zip_claims(one: Certificate, other: Certificate) -> list[tuple[Any, Any]]:
+    return list(zip(one.claims.values(), other.claims.values(), strict=True))
+
+
+def three_certificates() -> list[tuple[Certificate, Model, Corpus]]:
+    """Certified, refuted and undecided."""
+    corpus = Corpus.from_sentences(SENTENCES)
+    model = rankone.memorize(corpus).model
+    other = Corpus.from_sentences(corpora.spelled("abc XYZ", "bca YYX", "ab XX", "ab ZY"))
+    saturated = nearly_saturated(1.0)
+    return [
+        (certify_model(model, corpus), model, corpus),
+        (certify_model(model, other), model, other),
+        (certify_model(*saturated, cap=50), *saturated),
+    ]
+
+
+THREE: list[tuple[Certificate, Model, Corpus]] = []
+
+
+@pytest.mark.parametrize("which", range(3))
+@settings(max_examples=150)
+@given(data=st.data())
+def test_any_value_in_any_place(which: int, data: st.DataObject) -> None:
+    """Refused, or checked and found wrong, or no more than the truth; never anything else."""
+    if not THREE:
+        THREE.extend(three_certificates())
+    true, model, corpus = THREE[which]
+    document = json.loads(json.dumps(true.to_json()))
+    way = data.draw(st.sampled_from(list(nodes(document))))
+    changed = put(document, way, data.draw(JSON))
+    with tempfile.TemporaryDirectory() as home, suppress(CertificateError):
+        path = Path(home, "c.json")
+        path.write_text(json.dumps(changed))
+        claim = read(path)
+        if check_certificate(claim, model, corpus).ok:
+            assert is_weaker(claim, true)
+        else:
+            assert claim != true

@@ -254,7 +254,7 @@ def test_labels_that_no_float_decides(side: int, size: float) -> None:
     with judge.digits():
         assert judge.truth(model, sentences).wrong == []
     found = certify_model(model, Corpus.from_sentences(sentences), cap=100)
-    assert found.outcome is Outcome.CERTIFIED
+    assert found.labels is Outcome.CERTIFIED
     assert found.decided == {"float": 1, "exact": 1, "undecided": 0}
     found = certify_model(model, Corpus.from_sentences([(["a", "b"], [other, "Y"])]), cap=100)
     assert found.outcome is Outcome.REFUTED

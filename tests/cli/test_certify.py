@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from safetensors.torch import load_file, save_file
 
 import rankone
 from answers import CORPUS, Run
+from certify import judge
+from rankone.certify import Outcome
 from rankone.construct.graded import graded_model
 from rankone.construct.setting import setting
 from rankone.construct.theorem2 import contextual_mapping
@@ -226,8 +230,8 @@ def test_other_corpora_are_refused_and_nothing_is_written(
         (None, "no such file"),
         ("{", "cannot be read"),
         ("{}", "not a certificate"),
-        ('{"format": "rankone certificate", "version": 7}', "version 7"),
-        ('{"format": "rankone certificate", "version": 1}', "incomplete or altered"),
+        ('{"format": "rankone certificate", "version": 7}', "another format than version 2"),
+        ('{"format": "rankone certificate", "version": 2}', "missing required field"),
     ],
 )
 def test_what_is_no_certificate_is_refused(
@@ -261,11 +265,123 @@ def test_places_that_cannot_be_written_to(
     assert run(tmp_path / "none", corpus).code == 2
 
 
-@pytest.mark.parametrize("cap", ["0", "19", "-1", "many", "1.5"])
+@pytest.mark.parametrize("cap", ["0", "19", "-1", "many", "1.5", "1000000001", "9" * 400])
 def test_caps_that_are_none(run: Run, model: Path, corpus: Path, cap: str) -> None:
     answer = run(model, corpus, "--cap", cap)
     assert answer.code == 2
+    assert "Traceback" not in answer.err
     assert not (model / "certificate.json").exists()
+
+
+@pytest.mark.parametrize("seconds", ["-1", "nan", "inf", "soon"])
+def test_time_limits_that_are_none(run: Run, model: Path, corpus: Path, seconds: str) -> None:
+    for more in ((), ("--check", model / "config.json")):
+        answer = run(model, corpus, "--seconds", seconds, *more)
+        assert (answer.code, answer.out) == (2, "")
+        assert "seconds" in answer.err
+        assert "Traceback" not in answer.err
+    assert not (model / "certificate.json").exists()
+
+
+def test_a_time_limit(run: Run, model: Path, corpus: Path) -> None:
+    """No time at all decides nothing, and says how much that is; enough time changes nothing."""
+    answer = run(model, corpus, "--seconds", 0)
+    assert answer.code == 1
+    said = " ".join(answer.out.split())
+    assert f"{corpus}: undecided" in answer.out.replace("\n", "")
+    assert (
+        "not decided in 0 s: the labels of 7 tokens in 3 sentences and the distances of "
+        "10 pairs of contexts; give more time (--seconds)" in said
+    )
+    assert "not decided" in said
+    answer = run(model, corpus, "--check", model / "certificate.json")
+    assert (answer.code, answer.out) == (1, "The certificate stands: undecided.\n")
+    found = run(model, corpus, "--seconds", 600, "--json")
+    assert found.code == 0
+    assert (found.json["left"], found.json["limit"], found.json["reason"]) == (None, 600, None)
+    answer = run(model, corpus, "--check", model / "certificate.json", "--seconds", 0)
+    assert answer.code == 1
+    assert "it says labels certified, proved is undecided" in answer.out
+    assert "time was up after 0 s" in answer.out
+    assert run(model, corpus, "--check", model / "certificate.json").code == 0
+
+
+def test_one_of_everything(run: Run, tmp_path: Path) -> None:
+    """1 context, not 1 contexts."""
+    path = tmp_path / "one"
+    path.write_text("a X\n")
+    rankone.memorize(path).save(tmp_path / "m")
+    assert "1 context apart" in run(tmp_path / "m", path).out
+    said = " ".join(run(tmp_path / "m", path, "--seconds", 0).out.split())
+    assert "the labels of 1 token in 1 sentence;" in said
+
+
+C, R, U = Outcome.CERTIFIED, Outcome.REFUTED, Outcome.UNDECIDED
+RUN = {C: True, R: False, U: None}
+
+
+@pytest.mark.parametrize("run_outcome", [C, R, U])
+@pytest.mark.parametrize("labels", [C, R, U, None])
+@pytest.mark.parametrize("mapping", [C, R, U])
+def test_the_exit_status_of_every_combination(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    model: Path,
+    corpus: Path,
+    mapping: Outcome,
+    labels: Outcome | None,
+    run_outcome: Outcome,
+) -> None:
+    """0 only if all claims are certified."""
+    made = rankone.certify_model(rankone.load(model), rankone.read_corpus(corpus))
+    claims = (mapping, labels, None if labels is None else run_outcome)
+    found = replace(
+        made,
+        outcome=Outcome.of(*claims),
+        mapping=mapping,
+        labels=labels,
+        float_labels=None if labels is None else RUN[run_outcome],
+    )
+    assert tuple(found.claims.values()) == claims
+    monkeypatch.setattr("rankone.certify.certify_model", lambda *_, **__: found)
+    answer = run(model, corpus)
+    certified = all(claim in (C, None) for claim in claims)
+    assert found.ok is certified
+    assert answer.code == (0 if certified else 1)
+    stored = json.loads((model / "certificate.json").read_text())
+    assert stored["ok"] is certified
+    if labels is not None:
+        shown = {C: "the same labels", R: "OTHER LABELS", U: "not decided"}
+        assert shown[run_outcome] in answer.out
+
+
+def test_float64_that_decides_for_other_labels(run: Run, tmp_path: Path) -> None:
+    """Right in exact arithmetic, wrong in predict: not certified, with the token as witness."""
+    path = tmp_path / "corpus"
+    path.write_text("a X\n\nb Z\n")
+    judge.swallowed_by_rounding().save(tmp_path / "m")
+    answer = run(tmp_path / "m", path)
+    assert answer.code == 1
+    assert "refuted" in answer.out
+    assert "OTHER LABELS" in answer.out
+    said = " ".join(answer.out.split())
+    assert "line 3 (sentence 2, position 1) gets the label Z in exact arithmetic, but U" in said
+
+
+def test_a_model_in_float32(run: Run, model: Path, corpus: Path, tmp_path: Path) -> None:
+    """Run in float64 all the same, as predict runs it; the certificate says what they were."""
+    edit(model, lambda tensors: tensors.update({k: v.float() for k, v in tensors.items()}))
+    answer = run(model, corpus, "--json", "--out", tmp_path / "c.json")
+    assert answer.code in (0, 1)
+    assert answer.json["dtype"] == "float32"
+    assert run(model, corpus, "--check", tmp_path / "c.json").code == answer.code
+
+
+def test_a_file_whose_name_is_no_text(run: Run, model: Path, corpus: Path) -> None:
+    name = corpus.parent / os.fsdecode(b"c\xff.conll")
+    corpus.rename(name)
+    assert run(model, name, "--quiet").code == 0
+    assert run(model, name, "--check", model / "certificate.json").code == 0
 
 
 def test_a_model_is_read_as_it_was_made(run: Run, tmp_path: Path) -> None:
@@ -289,5 +405,5 @@ def test_memorizing_anew_takes_the_certificate_away(run: Run, model: Path, corpu
 
 def test_help(run: Run) -> None:
     text = run("--help").out
-    for option in ("--check", "--cap", "--out", "--json", "--quiet"):
+    for option in ("--check", "--cap", "--seconds", "--out", "--json", "--quiet"):
         assert option in text

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from decimal import Decimal
-from hashlib import sha256
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
-from rankone.certify.attention import array
+from msgspec import Meta
+
+from rankone import documents
+from rankone.certify.hashes import Hashes, model_hashes
 from rankone.certify.outcome import Outcome
 from rankone.corpus import Corpus
 from rankone.errors import CertificateError
 from rankone.files import write_file
 from rankone.nn import Model
 
-FORMAT, VERSION = "rankone certificate", 1
+FORMAT, VERSION = "rankone certificate", 2
+MOST = 10**9  # digits: a number of so many fills half a gigabyte
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Seconds = Annotated[float, Meta(ge=0)]
+# as `decimals` writes numbers: they may be smaller, or larger, than any float
+Decimals = Annotated[
+    str, Meta(pattern=r"^-?(inf|[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,18})?)\Z")
+]
+
+
+class Decided(TypedDict):
+    """How many tokens float64 decided, how many needed Arb, and how many are left."""
+
+    float: Count
+    exact: Count
+    undecided: Count
 
 
 @dataclass(frozen=True)
 class Spot:
     """A token of the corpus: sentence and position count from 1, line is that of the file."""
 
-    sentence: int
-    position: int
-    line: int
+    sentence: Number
+    position: Number
+    line: Count
 
     @classmethod
     def of(cls, corpus: Corpus, token: int) -> Spot:
@@ -43,8 +59,19 @@ def spots(corpus: Corpus, pair: tuple[int, int] | None) -> tuple[Spot, Spot] | N
 
 
 @dataclass(frozen=True)
+class Left:
+    """What is not decided: the labels of so many ``tokens`` in so many ``sentences``, and whether
+    so many ``pairs`` of contexts are apart. ``time``: time ran out, not digits."""
+
+    tokens: Count
+    sentences: Count
+    pairs: Count
+    time: bool
+
+
+@dataclass(frozen=True)
 class Certificate:
-    """What is proved of the exact-real network, its float64 weights taken as exact numbers.
+    """What is proved of the exact-real network, its weights taken as exact numbers.
 
     ``mapping``: every two contexts that the network's input lets differ have context ids (what the
     first attention layer puts out) that are further apart than ``delta``; all are shorter than
@@ -56,140 +83,104 @@ class Certificate:
     ``margin`` or more (which is never said to be more than 1/2). ``worst`` is where it is least.
     A model that has no readout, whose head is all zeros, says nothing of labels: then all this is
     None.
-    ``float_distance``: no output of the float64 run is further than this from the exact one; and
-    ``float_labels`` tells whether it decides for the same labels.
-    ``decided`` counts the tokens that floats decided, those that needed Arb (``exact``), and those
-    still undecided; ``digits`` is the largest precision used there, ``cap`` the largest allowed.
-    ``reason`` is the witness of what is refuted, or what is missing.
+    ``float_labels``: the float64 run, what `predict` computes, decides for the same labels; None if
+    that is not decided. ``float_distance``: no output of it is further from the exact one.
+    ``outcome``: certified if all three hold, refuted if one of them is proved wrong.
+    ``reason`` is the witness of what is refuted, or what is missing; ``left`` counts what is left
+    undecided. ``decided`` counts the tokens that floats decided, those that needed Arb (``exact``),
+    and those still undecided; ``digits`` is the largest precision used there, ``cap`` the largest
+    allowed, ``limit`` the seconds allowed; ``dtype`` is what the weights are stored in.
     """
 
     outcome: Outcome
     mapping: Outcome
     labels: Outcome | None
+    float_labels: bool | None
     reason: str | None
-    r: str
-    delta: str
+    left: Left | None
+    r: Decimals
+    delta: Decimals
     closest: tuple[Spot, Spot] | None
-    contexts: int
+    contexts: Count
     margin: float | None
     worst: Spot | None
-    tokens: int
-    wrong: int | None
-    unavoidable: int | None
-    float_distance: str
-    float_labels: bool | None
-    decided: dict[str, int]
-    digits: int
-    cap: int
+    tokens: Count
+    wrong: Count | None
+    unavoidable: Count | None
+    float_distance: Decimals
+    decided: Decided
+    digits: Count
+    cap: Annotated[int, Meta(ge=1, le=MOST)]
+    limit: Seconds | None
+    dtype: str
     source: str
-    hashes: dict[str, str]
-    seconds: dict[str, float]
+    hashes: Hashes
+    seconds: dict[str, Seconds]
 
     @property
     def ok(self) -> bool:
         return self.outcome is Outcome.CERTIFIED
 
+    @property
+    def claims(self) -> dict[str, Outcome | None]:
+        """The three claims by the name of their field; None if the model has no labels."""
+        run = None
+        if self.labels is not None:
+            run = {True: Outcome.CERTIFIED, False: Outcome.REFUTED, None: Outcome.UNDECIDED}[
+                self.float_labels
+            ]
+        return {"mapping": self.mapping, "labels": self.labels, "float_labels": run}
+
     def is_of(self, model: Model) -> bool:
         """Whether it speaks of this model, bit for bit."""
-        return all(self.hashes[name] == found for name, found in model_hashes(model).items())
+        return all(self.hashes[name] == found for name, found in model_hashes(model).items())  # type: ignore[literal-required]
 
     def to_json(self) -> dict[str, Any]:
         return {"format": FORMAT, "version": VERSION, "ok": self.ok, **asdict(self)}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file, whole or not at all."""
-        text = json.dumps(self.to_json(), ensure_ascii=False, indent=2) + "\n"
-        return write_file(path, text)
+        return write_file(path, documents.dump(self.to_json(), indent=2))
+
+
+@dataclass(frozen=True)
+class Header:
+    """The fields of the file that the certificate does not have."""
+
+    format: Any = None
+    version: Any = None
+    ok: Any = None
 
 
 def read_certificate(path: str | os.PathLike[str]) -> Certificate:
     """A certificate from its file; refuses what is none."""
-    where = str(path)
-    remedy = "name a file that certify wrote"
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CertificateError("no such file", where=where, remedy=remedy) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise CertificateError(f"cannot be read ({error})", where=where, remedy=remedy) from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    where, remedy, again = os.fspath(path), "name a file that certify wrote", "certify again"
+    data = documents.read_bytes(path, error=CertificateError, missing=remedy)
+    header = documents.parse_document(data, Header, where, CertificateError, remedy)
+    if header.format != FORMAT:
         raise CertificateError("not a certificate", where=where, remedy=remedy)
-    if document.get("version") != VERSION:
-        raise CertificateError(
-            f"version {document.get('version')} of the format, this reads {VERSION}",
-            where=where,
-            remedy="certify again",
-        )
-    try:
-        given = {f.name: document[f.name] for f in fields(Certificate)}
-        for name, kind in KINDS.items():
-            if type(given[name]) not in kind:
-                raise ValueError(f"{name} {given[name]!r}")
-        for name in ("r", "delta", "float_distance"):
-            if Decimal(given[name]).is_nan():
-                raise ValueError(f"{name} {given[name]!r}")
-        for name in ("outcome", "mapping", "labels"):
-            given[name] = None if given[name] is None else Outcome(given[name])
-        closest, worst = given["closest"], given["worst"]
-        given["closest"] = None if closest is None else tuple(Spot(**spot) for spot in closest)
-        given["worst"] = None if worst is None else Spot(**worst)
-        for name, keys in (("hashes", HASHED), ("decided", ("float", "exact", "undecided"))):
-            if set(given[name]) != set(keys):
-                raise KeyError(name)
-        found = Certificate(**given)
-        if found.cap < 1:
-            raise ValueError(f"cap {found.cap}")
-        if document["ok"] is not found.ok:
-            raise ValueError(f"ok {document['ok']} beside outcome {found.outcome.value}")
-        return found
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CertificateError(
-            f"incomplete or altered ({error})", where=where, remedy="certify again"
-        ) from None
+    if header.version != VERSION:
+        what = f"a certificate in another format than version {VERSION}"
+        raise CertificateError(what, where=where, remedy=again)
+    found = documents.parse_document(data, Certificate, where, CertificateError, again)
+    problem = contradiction(found, header.ok)
+    if problem is not None:
+        raise CertificateError(f"altered: {problem}", where=where, remedy=again)
+    return found
 
 
-TEXT, COUNT, NOTHING = (str,), (int,), (type(None),)
-KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("outcome", "mapping", "r", "delta", "float_distance", "source"), TEXT),
-    **dict.fromkeys(("labels", "reason"), TEXT + NOTHING),
-    **dict.fromkeys(("contexts", "tokens", "digits", "cap"), COUNT),
-    **dict.fromkeys(("wrong", "unavoidable"), COUNT + NOTHING),
-    **dict.fromkeys(("hashes", "decided", "seconds"), (dict,)),
-    "margin": (float, *NOTHING),
-    "float_labels": (bool, *NOTHING),
-    "closest": (list, *NOTHING),
-    "worst": (dict, *NOTHING),
-}
-HASHED = ("weights", "network", "vocabulary", "label names", "corpus")
-
-
-def hashes(model: Model, corpus: Corpus) -> dict[str, str]:
-    """SHA-256 of everything a certificate speaks of.
-
-    A corpus counts as its words and labels, sentence by sentence, however the file spells them:
-    blank lines, other columns and compression do not matter.
-    """
-    text = sha256()
-    for words in (corpus.vocabulary, corpus.label_names):
-        text.update(_text(words))
-    for column in (corpus.token_ids, corpus.label_ids, corpus.offsets):
-        text.update(column.astype("<i8").tobytes())
-    return {**model_hashes(model), "corpus": text.hexdigest()}
-
-
-def model_hashes(model: Model) -> dict[str, str]:
-    """The part of them that the model has."""
-    weights = sha256()
-    for name, parameter in sorted(model.network.named_parameters()):
-        weights.update(f"{name} {tuple(parameter.shape)}\n".encode())
-        weights.update(array(parameter).tobytes())
-    network = [f"{name}={value}" for name, value in asdict(model.network.shape).items()]
-    parts = (sha256(_text(words)) for words in (network, model.vocabulary, model.labels))
-    return {
-        name: part.hexdigest() for name, part in zip(HASHED[:-1], [weights, *parts], strict=True)
-    }
-
-
-def _text(words: Sequence[str]) -> bytes:
-    """No word holds a NUL, so different lists are different texts."""
-    return "\0".join([str(len(words)), *words, ""]).encode()
+def contradiction(found: Certificate, ok: object) -> str | None:
+    """What two fields of one certificate cannot both say."""
+    joint, left = Outcome.of(*found.claims.values()), found.left
+    none = {name for name in ("labels", "wrong", "unavoidable") if getattr(found, name) is None}
+    if found.outcome is not joint:
+        return f"outcome {found.outcome}, but the claims make it {joint}"
+    if ok is not found.ok:
+        return f"ok does not fit the outcome {found.outcome}"
+    if (joint is Outcome.UNDECIDED and left is None) or (found.ok and left is not None):
+        return f"left does not fit the outcome {found.outcome}"
+    if left is not None and left.time and found.limit is None:
+        return "time ran out, but there was no limit"
+    if len(none) not in (0, 3) or (none and (found.margin, found.float_labels) != (None, None)):
+        return f"figures without labels, or labels without {' and '.join(sorted(none))}"
+    return None

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from math import ceil, log2, log10
+from math import ceil, inf, log2, log10
 
 import numpy as np
 
-from rankone.certify.certificate import Certificate, Spot, hashes, spots
-from rankone.certify.claims import LabelClaim, MappingClaim, judge_labels, judge_mapping
-from rankone.certify.evidence import align, evaluate
+from rankone.certify.align import align
+from rankone.certify.certificate import MOST, Certificate, Decided, Left, Spot, spots
+from rankone.certify.claims import (
+    LabelClaim,
+    MappingClaim,
+    RunClaim,
+    decide,
+    judge_labels,
+    judge_mapping,
+    judge_run,
+)
+from rankone.certify.evidence import evaluate
+from rankone.certify.hashes import hashes
 from rankone.certify.labels import head_of
 from rankone.certify.outcome import Outcome
+from rankone.certify.reasons import reason
 from rankone.certify.referee import Referee
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
+from rankone.deadline import time_left, time_limit
 from rankone.decimals import ceiled, floored
+from rankone.errors import SettingError
 from rankone.nn import Model
 from rankone.progress import Progress
 
@@ -30,39 +43,49 @@ class Proof:
 
     mapping: MappingClaim
     labels: LabelClaim
+    run: RunClaim
     contexts: int
-    float_distance: float
-    float_labels: bool | None
-    decided: dict[str, int]
+    left: Left | None
+    decided: Decided
     digits: int
     seconds: dict[str, float]
 
     @property
     def outcome(self) -> Outcome:
-        return Outcome.of(self.mapping.outcome, self.labels.outcome)
+        return Outcome.of(self.mapping.outcome, self.labels.outcome, self.run.outcome)
 
 
 def certify_model(
-    model: Model, corpus: Corpus, *, cap: int = CAP, progress: Progress = lambda *_: None
+    model: Model,
+    corpus: Corpus,
+    *,
+    cap: int = CAP,
+    seconds: float | None = None,
+    progress: Progress = lambda *_: None,
 ) -> Certificate:
     """Prove or refute what `Certificate` says, for a model on a corpus.
 
     Every token goes through float64 with a bound on its rounding errors first; what that leaves
-    undecided goes through Arb, with twice the digits each time, up to `cap` decimal digits. The
-    model may be anybody's: nothing is believed of it but its weights.
+    undecided goes through Arb, with twice the digits each time, up to `cap` decimal digits, and as
+    far as it gets in so many `seconds` (default: no limit). The model may be anybody's: nothing is
+    believed of it but its weights.
 
     >>> import rankone
     >>> corpus = rankone.builtin_corpus(50)
     >>> rankone.certify_model(rankone.memorize(corpus).model, corpus).outcome.value
     'certified'
     """
-    proof = prove(model, corpus, cap=cap, progress=progress)
-    mapping, labels = proof.mapping, proof.labels
+    proof = prove(model, corpus, cap=cap, seconds=seconds, progress=progress)
+    mapping, labels, run = proof.mapping, proof.labels, proof.run
+    weights = model.network.parameters()
+    decided = {Outcome.CERTIFIED: True, Outcome.REFUTED: False}
     return Certificate(
         outcome=proof.outcome,
         mapping=mapping.outcome,
         labels=labels.outcome,
-        reason=reason(model, corpus, mapping, labels, cap),
+        float_labels=None if run.outcome is None else decided.get(run.outcome),
+        reason=reason(proof, model, corpus, cap, seconds),
+        left=proof.left,
         r=ceiled(mapping.r),
         delta=floored(mapping.delta),
         closest=spots(corpus, mapping.pair),
@@ -72,19 +95,23 @@ def certify_model(
         tokens=corpus.n_tokens,
         wrong=labels.wrong,
         unavoidable=labels.unavoidable,
-        float_distance=ceiled(proof.float_distance),
-        float_labels=proof.float_labels,
+        float_distance=ceiled(run.distance),
         decided=proof.decided,
         digits=proof.digits,
         cap=cap,
+        limit=seconds,
+        dtype=", ".join(sorted({str(p.dtype).removeprefix("torch.") for p in weights})),
         source=corpus.source,
         hashes=hashes(model, corpus),
         seconds=proof.seconds,
     )
 
 
-def prove(model: Model, corpus: Corpus, *, cap: int, progress: Progress) -> Proof:
+def prove(
+    model: Model, corpus: Corpus, *, cap: int, seconds: float | None, progress: Progress
+) -> Proof:
     """The evidence in float64, and the claims judged by it."""
+    check_limits(cap, seconds)
     clock = [time.perf_counter()]
     rows, gold = align(model, corpus)
     shape, head = model.network.shape, head_of(model.network.head)
@@ -93,26 +120,31 @@ def prove(model: Model, corpus: Corpus, *, cap: int, progress: Progress) -> Proo
     inputs = contexts
     if shape.depth > 1:  # later layers may see more than the first one, which makes context ids
         inputs = visible_contexts(corpus, **given, depth=shape.depth)
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # what comes of that is not known, and said so
+    referee = Referee(model.network, rows, corpus.offsets, ceil(cap * log2(10)), progress)
+    limit = (inf if seconds is None else seconds) - (time.perf_counter() - clock[0])
+    # what overflows is not known, and said to be so
+    with time_limit(limit), np.errstate(over="ignore", invalid="ignore"):
         ids, readings = evaluate(model.network, rows, corpus.offsets, contexts, head, progress)
         clock.append(time.perf_counter())
-        referee = Referee(model.network, rows, corpus.offsets, ceil(cap * log2(10)), progress)
-        mapping = judge_mapping(ids, referee)
-    labels = judge_labels(readings, gold, inputs, head, referee)
+        with time_limit(time_left() / 2):  # so that something is left for distances
+            in_time = decide(head, readings, referee)
+        mapping = judge_mapping(ids, referee, contexts)
+        in_time = in_time or decide(head, readings, referee)
+    labels, run = judge_labels(readings, gold, inputs, head), judge_run(readings, head)
     clock.append(time.perf_counter())
 
-    same = bool((readings.run_labels == readings.labels).all())
-    undecided = len(referee.undecided)
-    exact = len(referee.tokens - referee.undecided)
+    open = mapping.open | set(np.flatnonzero(~readings.sure).tolist())
+    exact = len(referee.tokens - open)
+    tokens = 0 if labels.outcome is None else int((~readings.sure).sum())
+    sentences = len(np.unique(corpus.sentence_of[~readings.sure])) if tokens else 0
+    left = Left(tokens, sentences, mapping.left, time=mapping.late or not in_time)
     return Proof(
         mapping,
         labels,
-        contexts=len(ids.tokens),
-        float_distance=readings.distance,
-        float_labels=None if labels.outcome is None else same,
-        decided={"float": len(rows) - exact - undecided, "exact": exact, "undecided": undecided},
+        run,
+        contexts=int((contexts == np.arange(len(contexts))).sum()),
+        left=left if open else None,
+        decided={"float": len(rows) - exact - len(open), "exact": exact, "undecided": len(open)},
         digits=ceil(referee.bits * log10(2)) if referee.bits else FLOAT_DIGITS,
         seconds={
             "float": clock[1] - clock[0],
@@ -122,21 +154,16 @@ def prove(model: Model, corpus: Corpus, *, cap: int, progress: Progress) -> Proo
     )
 
 
-def reason(
-    model: Model, corpus: Corpus, mapping: MappingClaim, labels: LabelClaim, cap: int
-) -> str | None:
-    """The witnesses of what does not hold, or what is missing."""
-    found = []
-    closest = spots(corpus, mapping.pair)
-    if mapping.outcome is Outcome.REFUTED and closest is not None:
-        found.append(f"{closest[0]} and {closest[1]} must differ, but have one context id")
-    if labels.witness is not None:
-        token, decided = labels.witness
-        given = corpus.label_names[corpus.label_ids[token]]
-        found.append(
-            f"{Spot.of(corpus, token)} is labelled {given}, but the network decides for "
-            f"{model.labels[decided]}"
+def check_limits(cap: int, seconds: float | None) -> None:
+    if not isinstance(cap, int) or isinstance(cap, bool) or not 1 <= cap <= MOST:
+        raise SettingError(
+            "not a number of decimal digits to compute with",
+            where="cap",
+            remedy=f"give a whole number from 1 to {MOST:,}",
         )
-    if not found and Outcome.UNDECIDED in (mapping.outcome, labels.outcome):
-        found.append(f"{cap:,} digits, the cap, are not enough: give a larger --cap")
-    return "; ".join(found) or None
+    if seconds is not None and not (isinstance(seconds, int | float) and 0 <= seconds < inf):
+        raise SettingError(
+            "not a time limit",
+            where="seconds",
+            remedy="give a number of seconds, or leave it out",
+        )

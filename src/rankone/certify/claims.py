@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
+from math import comb, inf
 
 import numpy as np
 from flint import arb
@@ -10,11 +12,12 @@ from flint import arb
 from rankone.certify.evidence import Readings
 from rankone.certify.ids import ContextIds
 from rankone.certify.labels import Head, NoHead
-from rankone.certify.mapping import measure
+from rankone.certify.mapping import Gaps, measure
 from rankone.certify.outcome import Outcome
 from rankone.certify.referee import Referee
 from rankone.certify.rounding import Ints
 from rankone.corpus.ceilings import best_targets
+from rankone.deadline import TimeIsUpError
 
 NOTHING = 2.0**-850  # attention that adds nothing at all is known well enough
 LOOSE = 2.0**-20  # of the size of what attention adds: worse than that is computed with more digits
@@ -22,22 +25,28 @@ LOOSE = 2.0**-20  # of the size of what attention adds: worse than that is compu
 
 @dataclass(frozen=True)
 class MappingClaim:
-    """Definition 2: none longer than r, none that must differ closer than delta."""
+    """Definition 2: none longer than r, none that must differ closer than delta.
+
+    ``left`` pairs of contexts are not told apart, those of the tokens ``open``; `late` if it was
+    time that ran out.
+    """
 
     outcome: Outcome
     r: float
-    delta: arb
-    pair: tuple[int, int] | None
+    delta: arb = field(default_factory=lambda: arb(0))
+    pair: tuple[int, int] | None = None
+    left: int = 0
+    open: frozenset[int] = frozenset()
+    late: bool = False
 
 
 @dataclass(frozen=True)
 class LabelClaim:
     """As many labels wrong as must be, and the margin of all decisions.
 
-    `witness` is a token that is wrong without need, and what the network decides for.
-
-    A token whose label the cap leaves undecided counts neither as right nor as wrong. All is None
-    if the model decides for no labels.
+    `witnesses` are the tokens that are wrong without need, and what the network decides for. A
+    token whose label is left undecided counts neither as right nor as wrong. All is None if the
+    model decides for no labels.
     """
 
     outcome: Outcome | None = None
@@ -45,36 +54,77 @@ class LabelClaim:
     unavoidable: int | None = None
     margin: arb | None = None
     worst: int | None = None
-    witness: tuple[int, int] | None = None
+    witnesses: tuple[tuple[int, int], ...] = ()
 
 
-def judge_mapping(ids: ContextIds, referee: Referee) -> MappingClaim:
+@dataclass(frozen=True)
+class RunClaim:
+    """No value of the float64 run is off by more than the distance, and labels are the same.
+
+    `witnesses` are the tokens with another label, the exact one and that of the run. There is no
+    outcome if there are no labels.
+    """
+
+    outcome: Outcome | None
+    distance: float
+    witnesses: tuple[tuple[int, int, int], ...] = ()
+
+
+def judge_mapping(ids: ContextIds | None, referee: Referee, contexts: Ints) -> MappingClaim:
     """The distances of all contexts, in float64 and, where that is not enough, in Arb."""
+    r, gaps, late = inf, None, ids is None
+    if ids is not None:
+        try:
+            ids = referee.refine(ids, np.flatnonzero(~_known(ids)))
+            r = float(ids.size.max())
+            if not referee.undecided:
+                gaps = measure(ids)
+                same = referee.separate(ids, gaps)
+                if same is not None:
+                    return MappingClaim(Outcome.REFUTED, r, pair=same)
+                if not gaps.unsure:
+                    return MappingClaim(Outcome.CERTIFIED, r, gaps.lower, gaps.pair)
+        except TimeIsUpError:
+            late = True
+        if gaps is not None:
+            left, unsure = pairs_left(gaps, ids), frozenset(gaps.unsure)
+            return MappingClaim(Outcome.UNDECIDED, r, arb(0), gaps.pair, left, unsure, late)
+    every = np.flatnonzero(contexts == np.arange(len(contexts))).tolist()  # no pair was measured
+    unsure = frozenset(every if late else referee.undecided)
+    return MappingClaim(Outcome.UNDECIDED, r, arb(0), None, comb(len(every), 2), unsure, late)
+
+
+def _known(ids: ContextIds) -> np.ndarray:
+    """Which context ids float64 knows well enough to measure them."""
     scale = float(np.nanmax(np.abs(ids.along.mid), initial=0.0))
     with np.errstate(invalid="ignore"):
         known = (ids.along.rad <= LOOSE * scale + NOTHING) & np.isfinite(ids.along.mid)
-        known &= np.isfinite(ids.shade) & np.isfinite(ids.size)
-    ids = referee.refine(ids, np.flatnonzero(~known))
-    r = float(ids.size.max())
-    if referee.undecided:
-        return MappingClaim(Outcome.UNDECIDED, r, arb(0), None)
-    gaps = measure(ids)
-    same = referee.separate(ids, gaps)
-    if same is not None:
-        return MappingClaim(Outcome.REFUTED, r, arb(0), same)
-    if gaps.unsure:
-        return MappingClaim(Outcome.UNDECIDED, r, arb(0), gaps.pair)
-    return MappingClaim(Outcome.CERTIFIED, r, gaps.lower, gaps.pair)
+    return np.asarray(known & np.isfinite(ids.shade) & np.isfinite(ids.size))
 
 
-def judge_labels(
-    readings: Readings, gold: Ints, contexts: Ints, head: Head, referee: Referee
-) -> LabelClaim:
+def pairs_left(gaps: Gaps, ids: ContextIds) -> int:
+    """How many pairs of contexts the clusters hold; in those of `different`, with different x."""
+    place = dict(zip(ids.tokens.tolist(), ids.place.tolist(), strict=True)) if gaps.unsure else {}
+    left = sum(comb(len(cluster), 2) for cluster in (*gaps.same, *gaps.different))
+    for cluster in gaps.different:
+        left -= sum(comb(n, 2) for n in Counter(place[token] for token in cluster).values())
+    return left
+
+
+def decide(head: Head, readings: Readings, referee: Referee) -> bool:
+    """Let the referee decide the labels that are open; whether there was time for all of them."""
+    try:
+        referee.decode(head, readings)
+    except TimeIsUpError:
+        return False
+    return bool(readings.reached.all())
+
+
+def judge_labels(readings: Readings, gold: Ints, contexts: Ints, head: Head) -> LabelClaim:
     """The label of every token, and whether one more could have been right."""
     if isinstance(head, NoHead):
         return LabelClaim()
-    margin, worst = referee.decode(head, readings)
-    sure = readings.off < 0.5
+    sure = readings.sure
     wrong = (readings.labels != gold) & sure
     targets = best_targets(contexts, gold)
     errors = np.bincount(contexts, wrong, len(gold))
@@ -84,6 +134,7 @@ def judge_labels(
     if len(too_many):
         outcome = Outcome.REFUTED
     furthest = int(np.where(np.isnan(readings.off), np.inf, readings.off).argmax())
+    margin, worst = readings.margin, readings.worst
     left = (0.5 - arb(float(readings.off[furthest]))).lower()
     if not margin < left:
         margin, worst = left, furthest
@@ -93,5 +144,19 @@ def judge_labels(
         targets.errors,
         margin if sure.all() else None,
         worst,
-        (int(too_many[0]), int(readings.labels[too_many[0]])) if len(too_many) else None,
+        tuple(zip(too_many.tolist(), readings.labels[too_many].tolist(), strict=True)),
     )
+
+
+def judge_run(readings: Readings, head: Head) -> RunClaim:
+    """Whether float64 decides for the labels of the exact network."""
+    sure = readings.sure
+    distance = readings.distance if sure.all() else inf
+    if isinstance(head, NoHead):
+        return RunClaim(None, distance)
+    other = np.flatnonzero(sure & (readings.run_labels != readings.labels))
+    if len(other):
+        both = readings.labels[other].tolist(), readings.run_labels[other].tolist()
+        witnesses = tuple(zip(other.tolist(), *both, strict=True))
+        return RunClaim(Outcome.REFUTED, distance, witnesses)
+    return RunClaim(Outcome.CERTIFIED if sure.all() else Outcome.UNDECIDED, distance)

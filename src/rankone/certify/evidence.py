@@ -2,63 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import frexp, inf, isnan
 
 import numpy as np
+from flint import arb
 from numpy.typing import NDArray
 
-from rankone.certify.floats import FloatBalls
+from rankone.certify.floats import Chunk, FloatBalls
 from rankone.certify.ids import ContextIds, outline
 from rankone.certify.labels import Decoded, Head
 from rankone.certify.rounding import Balls, Floats, Ints, linear
-from rankone.corpus import Corpus
-from rankone.errors import CorpusError
-from rankone.nn import Evaluator, Model, Rank1Attention, TokenClassifier
-from rankone.nn.model import check_lengths
+from rankone.deadline import TimeIsUpError, tick
+from rankone.nn import Evaluator, Rank1Attention, TokenClassifier
 from rankone.progress import Progress
+from rankone.spans import SPAN, spans
 
-
-def align(model: Model, corpus: Corpus) -> tuple[Ints, Ints]:
-    """Tokens as rows of the model's table and labels as the model numbers them.
-
-    Refuses a corpus with words, labels or lengths that the model does not have: nothing could be
-    said of them.
-    """
-    if not corpus.labelled:
-        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
-    rows = model.rows(corpus.vocabulary)
-    _known(corpus, rows < len(model.vocabulary), corpus.token_ids, corpus.vocabulary, "word")
-    number = {name: i for i, name in enumerate(model.labels)}
-    labels = np.array([number.get(name, -1) for name in corpus.label_names], dtype=np.int64)
-    _known(corpus, labels >= 0, corpus.label_ids, corpus.label_names, "label")
-    check_lengths(corpus.lengths, model.network.shape.positions, corpus.place_of_sentence)
-    return rows[corpus.token_ids], labels[corpus.label_ids]
-
-
-def _known(
-    corpus: Corpus, known: np.ndarray, column: Ints, names: tuple[str, ...], kind: str
-) -> None:
-    if known.all():
-        return
-    first = int((~known[column]).argmax())
-    count = int((~known).sum())
-    more = f", and {count - 1:,} more" if count > 1 else ""
-    raise CorpusError(
-        f"the {kind} {names[column[first]]!r}{more}: the model has no such {kind}",
-        where=corpus.place(first),
-        remedy="certify a model on the corpus it was made for, read in the same way "
-        "(--scheme, --lower, columns)",
-    )
+PIECE = 1 << 12  # tokens
 
 
 @dataclass
 class Readings:
     """What the head makes of every token, in balls and in the float64 run.
 
-    ``labels`` and ``off`` are those of `Decoded`, ``run_labels`` what the float64 run decides for.
-    ``distance`` bounds how far the run's values are from the exact ones, but for the tokens that
-    balls leave undecided: what the run has for those is in ``run_values``.
+    ``labels`` and ``off`` are those of `Decoded`, ``run_labels`` what the float64 run decides for;
+    it is -1 for tokens that were not reached in time, whose ``off`` is NaN. ``distance`` bounds how
+    far the run's values are from the exact ones, but for the tokens that are undecided: what the
+    run has for those that balls leave so is in ``run_values``. ``margin`` is the smallest of those
+    that balls left open and the referee decided, which may be smaller than any float; ``worst`` has
+    it.
     """
 
     labels: NDArray[np.int32]
@@ -66,10 +39,23 @@ class Readings:
     run_labels: NDArray[np.int32]
     distance: float = 0.0
     run_values: dict[int, Floats] = field(default_factory=dict)
+    margin: arb = field(default_factory=lambda: arb(0.5))
+    worst: int = -1
 
     @classmethod
     def room(cls, tokens: int) -> Readings:
-        return cls(np.empty(tokens, np.int32), np.empty(tokens), np.empty(tokens, np.int32))
+        nowhere = np.full(tokens, -1, np.int32)
+        return cls(nowhere, np.full(tokens, np.nan), nowhere.copy())
+
+    @property
+    def reached(self) -> NDArray[np.bool_]:
+        """Which tokens were evaluated at all."""
+        return self.run_labels >= 0
+
+    @property
+    def sure(self) -> NDArray[np.bool_]:
+        """Which tokens have a label that is proved."""
+        return np.asarray(self.off < 0.5)
 
     def add(self, first: int, exact: Decoded, values: Floats, labels: Ints) -> None:
         """Tokens from `first` on."""
@@ -91,11 +77,11 @@ def evaluate(
     contexts: Ints,
     head: Head,
     progress: Progress,
-) -> tuple[ContextIds, Readings]:
+) -> tuple[ContextIds | None, Readings]:
     """The context id of every context, and what the head makes of every token.
 
-    Balls and the float64 run go side by side through the same chunks of the corpus, so that only
-    figures have to be kept.
+    Balls and the float64 run go side by side through the corpus, so that only figures have to be
+    kept. If time is up first, there are no context ids, and readings only as far as it went.
     """
     balls, tokens = FloatBalls(network), np.flatnonzero(contexts == np.arange(len(contexts)))
     along = Balls(np.empty(len(tokens)), np.empty(len(tokens)))
@@ -104,9 +90,7 @@ def evaluate(
     readings = Readings.room(len(rows))
     direction: Floats | None = None
     done = 0
-    both = balls.run(rows, offsets), Evaluator(network).features(rows, offsets)
-    for chunk, z in zip(*both, strict=True):
-        progress("float", chunk.first / len(rows))
+    for chunk, z in _side_by_side(balls, network, rows, offsets, progress):
         if direction is None:
             direction = main_direction(chunk.moved.mid)
         own = tokens[done : np.searchsorted(tokens, chunk.last)] - chunk.first
@@ -119,7 +103,8 @@ def evaluate(
             place[part] += chunk.positions[own]
         readings.add(chunk.first, head.decode(chunk.features), *head.run(z))
         done += len(own)
-    assert direction is not None
+    if direction is None or not readings.reached.all():
+        return None, readings
 
     def locate(at: Ints) -> tuple[Balls, Balls]:
         return _points(balls, rows, offsets, tokens[at])
@@ -127,6 +112,30 @@ def evaluate(
     straight = isinstance(network.blocks[0].attention, Rank1Attention)
     ids = ContextIds(tokens, place, direction, along, shade, reach, size, locate, straight)
     return ids, readings
+
+
+def _side_by_side(
+    balls: FloatBalls, network: TokenClassifier, rows: Ints, offsets: Ints, progress: Progress
+) -> Iterator[tuple[Chunk, Floats]]:
+    """Balls and the features of the float64 run, piece by piece, until time is up.
+
+    The run goes in the chunks of `Evaluator`, as when labels are predicted; balls in smaller ones
+    where they take their time.
+    """
+    constructed = network.shape.depth == 1 and network.shape.feedforward == "rank1"
+    size = SPAN if constructed else PIECE
+    try:
+        tick()
+        for (a, b), z in zip(
+            spans(offsets), Evaluator(network).features(rows, offsets), strict=True
+        ):
+            start = int(offsets[a])
+            for chunk in balls.run(rows, offsets[a : b + 1], size):
+                progress("float64", chunk.last / len(rows))
+                yield chunk, z[:, chunk.first - start : chunk.last - start]
+                tick()
+    except TimeIsUpError:
+        return
 
 
 def _points(balls: FloatBalls, rows: Ints, offsets: Ints, tokens: Ints) -> tuple[Balls, Balls]:

@@ -13,7 +13,7 @@ from rankone.certify.readout import ExactPieces
 from rankone.certify.rounding import Balls, Ints, linear
 from rankone.deadline import tick
 from rankone.nn import Rank1FeedForward, TokenClassifier
-from rankone.spans import spans
+from rankone.spans import SPAN, spans
 
 CELLS = 1 << 20  # hidden units of one table
 
@@ -44,9 +44,9 @@ class FloatBalls:
         self.attentions = [block.attention for block in network.blocks]
         self.feedforwards = [feedforward(block.feedforward) for block in network.blocks]
 
-    def run(self, token_ids: Ints, offsets: Ints) -> Iterator[Chunk]:
+    def run(self, token_ids: Ints, offsets: Ints, size: int = SPAN) -> Iterator[Chunk]:
         """Whole sentences at a time, so that what is computed stays small."""
-        for a, b in spans(offsets):
+        for a, b in spans(offsets, size):
             first, last = int(offsets[a]), int(offsets[b])
             starts = offsets[a : b + 1] - first
             moved, q = self.context_ids(token_ids[first:last], starts)

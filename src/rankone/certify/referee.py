@@ -19,6 +19,7 @@ from rankone.certify.ids import ContextIds, sideways
 from rankone.certify.labels import Head
 from rankone.certify.mapping import Gaps
 from rankone.certify.rounding import Balls, Floats, Ints
+from rankone.deadline import TimeIsUpError, time_left
 from rankone.nn import TokenClassifier
 from rankone.nn.exact import ExactNetwork, exact_network
 from rankone.nn.exact_layers import Vector, dot, norm
@@ -28,6 +29,7 @@ FIRST = 128  # bits
 GOOD = 10  # bits of a gap that must be known for it to count, unless the cap is reached
 TESTS = 4  # pairs per precision that are tested for being one and the same
 MANY = 1 << 15  # bits from which on a second core pays
+PER_BIT = 2e-7  # seconds that one exponential takes, which nothing can interrupt
 
 T = TypeVar("T")
 Pair = tuple[int, int]
@@ -38,7 +40,7 @@ class Referee:
     """The exact-real network on single tokens of a corpus, at rising precision up to a cap.
 
     ``bits`` is the largest precision used, ``tokens`` holds the tokens that were looked at, and
-    ``undecided`` those for which the cap was not enough.
+    ``undecided`` those whose context ids the cap was not enough for.
     """
 
     def __init__(
@@ -76,37 +78,37 @@ class Referee:
     def separate(self, ids: ContextIds, gaps: Gaps) -> Pair | None:
         """Decide the clusters of `gaps`; those that stay undecided stay in it.
 
-        Returns a pair that is proved to have one context id, as soon as one is found.
+        Returns a pair that is proved to have one context id, as soon as one is found. If time is
+        up, `gaps` holds what is left.
         """
         for net in self._rising(bool(gaps.unsure)):
             tests = TESTS
             for part, clusters in enumerate((gaps.same, gaps.different)):
-                pending = []
-                for cluster in self._watch(clusters):
-                    found, tight = self._apart(net, ids, cluster, part)
-                    if tight is None:
-                        for lower, pair in found:
-                            gaps.offer(lower, pair)
-                        continue
-                    pending.append(cluster)
-                    if tests:
-                        tests -= 1
-                        if coincide(self.network, *map(self.place, tight)):
-                            return tight
-                clusters[:] = pending
+                pending, done = [], 0
+                try:
+                    for cluster in self._watch(clusters):
+                        found, tight = self._apart(net, ids, cluster, part)
+                        done += 1
+                        if tight is None:
+                            for lower, pair in found:
+                                gaps.offer(lower, pair)
+                            continue
+                        pending.append(cluster)
+                        if tests:
+                            tests -= 1
+                            if coincide(self.network, *map(self.place, tight)):
+                                return tight
+                finally:
+                    clusters[:] = pending + clusters[done:]
             if not gaps.unsure:
                 break
             self._expect(net)
         self.undecided.update(gaps.unsure)
         return None
 
-    def decode(self, head: Head, readings: Readings) -> tuple[arb, int]:
-        """Decide the labels that balls left open; what is found is written into `readings`.
-
-        Returns the smallest margin of those that are decided, which may be smaller than any float,
-        and the token that has it.
-        """
-        margin, worst, pending = arb(0.5), -1, sorted(readings.run_values)
+    def decode(self, head: Head, readings: Readings) -> None:
+        """Decide the labels that are open; what is found is written into `readings` at once."""
+        pending = [i for i in sorted(readings.run_values) if not readings.off[i] < 0.5]
         for net in self._rising(bool(pending)):
             late = []
             for token in self._watch(pending):
@@ -115,8 +117,8 @@ class Referee:
                 if not off < 0.5:
                     late.append(token)
                     continue
-                if (0.5 - off).lower() < margin:
-                    margin, worst = (0.5 - off).lower(), token
+                if (0.5 - off).lower() < readings.margin:
+                    readings.margin, readings.worst = (0.5 - off).lower(), token
                 readings.labels[token], readings.off[token] = label, 0.0
                 for y, run in zip(values, readings.run_values[token].tolist(), strict=True):
                     away = float((y - run).abs_upper()) if isfinite(run) else inf
@@ -124,10 +126,6 @@ class Referee:
             pending = late
             if not pending:
                 break
-        self.undecided.update(pending)
-        if pending:
-            readings.distance = inf
-        return margin, worst
 
     def place(self, token: int) -> Place:
         """The sentence of a token, as rows of the table, and its position in it."""
@@ -168,6 +166,8 @@ class Referee:
         """Networks at twice the precision each time, or at what is known to be needed."""
         bits, self.needed = min(FIRST, self.cap), 0
         while wanted:
+            if bits * PER_BIT > time_left():
+                raise TimeIsUpError
             self.bits = max(self.bits, bits)
             with precision(bits):
                 yield exact_network(self.network)

@@ -25,6 +25,15 @@ def certify(
         ),
     ] = None,
     cap: options.Cap = options.CAP,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            min=0.0,
+            help="Time limit; what is not decided by then is counted (default: none).",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         options.out("PATH", "Where to write the certificate; default DIR/certificate.json."),
@@ -37,7 +46,7 @@ def certify(
 ) -> None:
     """Prove, or refute, that the weights tell all contexts apart and label every token right.
 
-    Exit status 1: checked, and it does not hold (or could not be decided within the cap).
+    Exit status 1: checked, and it does not hold, or could not be decided within the limits.
     """
     from rankone.cli import console
     from rankone.files import check_place, drop_link
@@ -46,7 +55,9 @@ def certify(
 
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.certify import certify_model, check_certificate, read_certificate
+        from rankone.certify.certify import check_limits
 
+        check_limits(cap, seconds)
         path = model / CERTIFICATE if out is None else out
         old = None if check is None else read_certificate(check)
         loaded = load(model)
@@ -56,10 +67,10 @@ def certify(
         how = options.reading(format, token_column, label_column)
         corpus = options.read_like(loaded, file, labelled=True, **how)
         if old is not None:
-            checked = check_certificate(old, loaded, corpus, progress=progress)
+            checked = check_certificate(old, loaded, corpus, seconds=seconds, progress=progress)
             document = {**checked.to_json(), "certificate": str(check)}
         else:
-            found = certify_model(loaded, corpus, cap=cap, progress=progress)
+            found = certify_model(loaded, corpus, cap=cap, seconds=seconds, progress=progress)
             found.save(drop_link(path) if out is None else path)
             document = {**found.to_json(), "files": [str(path)]}
     if json:
@@ -75,17 +86,16 @@ def certify(
 
 def _show(found: Certificate) -> None:
     from rankone.cli import console
+    from rankone.plural import plural
 
     decided = found.decided
-    digits = (
-        f", with up to {found.digits:,} digits" if sum(decided.values()) > decided["float"] else ""
-    )
+    digits = f", with up to {found.digits:,} digits" if decided["exact"] else ""
     console.print_table(
-        f"{found.source}: {found.outcome.value}",
+        f"{found.source}: {found.outcome}",
         [
-            ("contextual mapping", found.mapping.value),
+            ("contextual mapping", found.mapping),
             ("  context ids are shorter than r", found.r),
-            (f"  {found.contexts:,} contexts apart by more than delta", found.delta),
+            (f"  {plural(found.contexts, 'context')} apart by more than delta", found.delta),
             *_labels(found),
             ("float64 run off by less than", found.float_distance),
             ("tokens decided in float64", f"{decided['float']:,}"),
@@ -103,11 +113,12 @@ def _show(found: Certificate) -> None:
 def _labels(found: Certificate) -> list[tuple[str, str]]:
     if found.labels is None:
         return [("labels", "none: the model has no readout")]
+    run = {True: "the same labels", False: "OTHER LABELS", None: "not decided"}
     return [
-        ("labels", found.labels.value),
+        ("labels", found.labels),
         ("  wrong", f"{found.wrong:,} ({found.unavoidable:,} unavoidable)"),
         ("  margin", "none" if found.margin is None else f"{found.margin:.6f}"),
-        ("  float64 run", "the same labels" if found.float_labels else "OTHER LABELS"),
+        ("  float64 run", run[found.float_labels]),
     ]
 
 

@@ -80,7 +80,8 @@ Vectors = Annotated[
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the numbers drawn.")]
 CAP = 200_000  # as in `certify`, which is too heavy to be asked here
 Cap = Annotated[
-    int, typer.Option(metavar="DIGITS", min=20, help="Most decimal digits to compute with.")
+    int,
+    typer.Option(metavar="DIGITS", min=20, max=10**9, help="Most decimal digits to compute with."),
 ]
 ModelDirectory = Annotated[
     Path,

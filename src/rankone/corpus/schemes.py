@@ -31,7 +31,7 @@ def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
         raise CorpusError(
             f"label {tag!r} is no IOB tag",
             where=f"{name}, line {rows.lines[first]}",
-            remedy="leave the labels as they are (--scheme keep), or choose the column of the tags",
+            remedy="choose the column of the tags (--label-column), or keep the labels as stored",
         )
     opens = opening(rows)
     if not opens.any():

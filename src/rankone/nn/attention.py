@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from rankone.deadline import tick
 from rankone.kernels import ragged_attention, rank1_attention
 from rankone.kernels.direct import seen_sum
 from rankone.nn.given import module_of
@@ -59,6 +60,7 @@ class SelfAttention(nn.Module):
         else:  # into one tensor: pieces kept in a list would leave holes of the size of the scores
             context = torch.empty_like(value)
             for i in range(0, n, step):
+                tick()
                 asking = torch.arange(i, min(i + step, n), device=z.device)
                 seen = rows(mask, i, step)
                 seen = and_past(seen, asking, n) if causal else seen

@@ -38,7 +38,7 @@ class Evaluator:
     """
 
     def __init__(self, network: TokenClassifier) -> None:
-        if network.table.dtype != torch.float64:
+        if any(p.dtype != torch.float64 for p in network.parameters()):
             network = copy.deepcopy(network).double()
         self.table = _columns(network.table)
         self.positions = None if network.positions is None else _columns(network.positions)

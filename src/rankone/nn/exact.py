@@ -129,9 +129,12 @@ def _feedforward(layer: nn.Module | Tensor) -> FeedForward:
 
 
 def vector(values: Tensor) -> Vector:
-    tick()
     return [arb(x) for x in values.detach().double().tolist()]
 
 
 def matrix(values: Tensor) -> Matrix:
-    return [vector(row) for row in values]
+    rows = []
+    for row in values:
+        tick()
+        rows.append(vector(row))
+    return rows

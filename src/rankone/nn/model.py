@@ -128,7 +128,7 @@ def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) ->
         raise LengthError(
             f"{int(lengths[first])} tokens, but the table of positions has {positions}",
             where=where(first),
-            remedy="split the sentence, or make the model with a larger max_length (--max-length)",
+            remedy="split the sentence, or make a model with more of them (memorize --max-length)",
         )
 
 

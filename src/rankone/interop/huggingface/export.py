@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError
 
 from rankone.certify import Certificate
-from rankone.certify.certificate import model_hashes
+from rankone.certify.hashes import model_hashes
 from rankone.documents import convert_document, dump, read_document
 from rankone.errors import ExportError, ModelError, OutputError
 from rankone.extras import extra

@@ -1,0 +1,44 @@
+"""A corpus in the numbers of a model: rows of its table, and its labels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankone.certify.rounding import Ints
+from rankone.corpus import Corpus
+from rankone.errors import CorpusError
+from rankone.nn import Model
+from rankone.nn.model import check_lengths
+
+
+def align(model: Model, corpus: Corpus) -> tuple[Ints, Ints]:
+    """Tokens as rows of the model's table and labels as the model numbers them.
+
+    Refuses a corpus with words, labels or lengths that the model does not have: nothing could be
+    said of them.
+    """
+    if not corpus.labelled:
+        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
+    rows = model.rows(corpus.vocabulary)
+    _known(corpus, rows < len(model.vocabulary), corpus.token_ids, corpus.vocabulary, "word")
+    number = {name: i for i, name in enumerate(model.labels)}
+    labels = np.array([number.get(name, -1) for name in corpus.label_names], dtype=np.int64)
+    _known(corpus, labels >= 0, corpus.label_ids, corpus.label_names, "label")
+    check_lengths(corpus.lengths, model.network.shape.positions, corpus.place_of_sentence)
+    return rows[corpus.token_ids], labels[corpus.label_ids]
+
+
+def _known(
+    corpus: Corpus, known: np.ndarray, column: Ints, names: tuple[str, ...], kind: str
+) -> None:
+    if known.all():
+        return
+    first = int((~known[column]).argmax())
+    count = int((~known).sum())
+    more = f", and {count - 1:,} more" if count > 1 else ""
+    raise CorpusError(
+        f"the {kind} {names[column[first]]!r}{more}: the model has no such {kind}",
+        where=corpus.place(first),
+        remedy="certify the model on the corpus it was made for, read in the same columns "
+        "(--token-column, --label-column)",
+    )
