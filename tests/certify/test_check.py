@@ -213,7 +213,10 @@ def changed_model(model: Model, part: str) -> Model:
 
 @pytest.mark.parametrize("part", ["weights", "network", "vocabulary", "label names"])
 def test_another_model_is_told(path: Path, model: Model, corpus: Corpus, part: str) -> None:
-    found = check_certificate(read(path), changed_model(model, part), corpus)
+    certificate, other = read(path), changed_model(model, part)
+    assert certificate.is_of(model)
+    assert not certificate.is_of(other)
+    found = check_certificate(certificate, other, corpus)
     assert len(found.reasons) == 1
     assert found.reasons[0].startswith(HASHES[part])
 

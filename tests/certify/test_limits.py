@@ -206,11 +206,13 @@ def test_time_is_kept_by_large_networks(shape: dict[str, Any]) -> None:
 
 
 def test_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "PIECE", 1)  # a network as memorize makes it takes no pieces
     told: list[tuple[str, float]] = []
     certify_model(*near_tie(), progress=lambda *at: told.append(at))
     stages = list(dict.fromkeys(stage for stage, _ in told))
     assert stages[:2] == ["float64", "exact, 128 bits"]
     assert all(0 <= share <= 1 for _, share in told)
+    assert [at for at in told if at[0] == "float64"] == [("float64", 1.0)]
     monkeypatch.setattr(evidence, "PIECE", 5)
     told.clear()
     certify_model(*deep(), progress=lambda *at: told.append(at))

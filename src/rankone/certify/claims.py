@@ -75,7 +75,7 @@ def judge_mapping(ids: ContextIds | None, referee: Referee, contexts: Ints) -> M
     r, gaps, late = inf, None, ids is None
     if ids is not None:
         try:
-            ids = referee.refine(ids, np.flatnonzero(~_known(ids)))
+            ids = referee.refine(ids, np.flatnonzero(~known(ids)))
             r = float(ids.size.max())
             if not referee.undecided:
                 gaps = measure(ids)
@@ -94,12 +94,12 @@ def judge_mapping(ids: ContextIds | None, referee: Referee, contexts: Ints) -> M
     return MappingClaim(Outcome.UNDECIDED, r, arb(0), None, comb(len(every), 2), unsure, late)
 
 
-def _known(ids: ContextIds) -> np.ndarray:
+def known(ids: ContextIds) -> np.ndarray:
     """Which context ids float64 knows well enough to measure them."""
     scale = float(np.nanmax(np.abs(ids.along.mid), initial=0.0))
     with np.errstate(invalid="ignore"):
-        known = (ids.along.rad <= LOOSE * scale + NOTHING) & np.isfinite(ids.along.mid)
-    return np.asarray(known & np.isfinite(ids.shade) & np.isfinite(ids.size))
+        small = (ids.along.rad <= LOOSE * scale + NOTHING) & np.isfinite(ids.along.mid)
+    return np.asarray(small & np.isfinite(ids.shade) & np.isfinite(ids.size))
 
 
 def pairs_left(gaps: Gaps, ids: ContextIds) -> int:

@@ -66,7 +66,7 @@ def unfinished(left: Left, cap: int, seconds: float | None) -> str:
         parts.append(f"the labels of {tokens} in {sentences}")
     if left.pairs:
         parts.append(f"the distances of {plural(left.pairs, 'pair')} of contexts")
-    what = " and ".join(parts) or "the distance of the float64 run"
+    what = " and ".join(parts) or "the size of 1 context id"
     if left.time:
         return f"not decided in {seconds:g} s: {what}; give more time (--seconds)"
     return f"not decided with {cap:,} digits: {what}; give a larger --cap"
