@@ -33,9 +33,7 @@ HEAD = LinearHead(judge.random_model(0).network.head)
 NONE = NoHead(judge.random_model(0).network.head)
 
 
-def readings(
-    labels: list[int], off: list[float], run: list[int], distance: float = 0.25
-) -> Readings:
+def readings(labels: list[int], off: list[float], run: list[int]) -> Readings:
     return Readings(np.array(labels, np.int32), np.array(off), np.array(run, np.int32), 0.25)
 
 
