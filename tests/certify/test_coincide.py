@@ -102,7 +102,31 @@ def test_means_of_hardmax() -> None:
         layer.value[0] = torch.tensor([[0.0, 1.0]])
     assert same(model, ("cab", 0), ("c", 0))
     assert same(model, ("cabd", 0), ("c", 0))
+    assert same(model, ("dcab", 1), ("c", 0))
     assert not same(model, ("ca", 0), ("c", 0))
+
+
+def test_hardmax_that_moves_one_word_onto_another() -> None:
+    """All tie and the mean is added: 1 + (1 + 7) / 2 = 3 + (1 + 3) / 2."""
+    model = judge.random_model(0, attention="hardmax", dim=2)
+    with torch.no_grad():
+        for row, second in enumerate([1.0, 3.0, 7.0]):
+            model.network.table[row] = torch.tensor([1.0, second])
+        layer = model.network.blocks[0].attention
+        layer.key[0], layer.query[0] = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0]])
+        layer.value[0], layer.output[0] = torch.tensor([[0.0, 1.0]]), torch.tensor([[0.0], [1.0]])
+    assert same(model, ("ac", 0), ("ab", 1)) is True
+    assert same(model, ("ac", 0), ("ab", 0)) is False
+
+
+def test_a_position_that_makes_up_for_the_word() -> None:
+    """1 + 3 = 3 + 1, and attention adds nothing."""
+    nothing = [0.0, 0.0, 0.0]
+    model = plain([[1.0, 0.0, 0.0], [3.0, 0.0, 0.0]], output=nothing, positions=2)
+    with torch.no_grad():
+        model.network.positions[:, 0] = torch.tensor([1.0, 3.0])
+    assert same(model, ("aa", 1), ("b", 0)) is True
+    assert same(model, ("aa", 0), ("b", 0)) is False
 
 
 def test_several_heads_agree_where_each_of_them_does() -> None:
