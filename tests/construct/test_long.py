@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 import rankone
 from rankone.construct.verify import SAMPLE
@@ -79,3 +80,13 @@ def test_every_token_of_a_long_sentence_goes_through_the_dense_network() -> None
         assert some.dense_tokens == SAMPLE < every.tokens
         assert some.dense_error <= every.dense_error < 1e-3
         assert every.dense_difference >= some.dense_difference > 0
+
+
+def test_logits_of_many_labels_are_held_a_few_tokens_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sentences = [([f"w{i}" for i in range(30)], [f"L{i}" for i in range(30)])]
+    model = rankone.memorize(sentences).model
+    for most in (1, 59, 60, 61, 1 << 22):
+        monkeypatch.setattr("rankone.nn.model.LOGITS", most)
+        assert model.predict([words for words, _ in sentences]) == [sentences[0][1]]

@@ -36,7 +36,7 @@ def refusal(
     words = [corpus.vocabulary[corpus.token_ids[i]] for i in pair]
     names = [corpus.label_names[targets.labels[i]] for i in pair]
     sides = [
-        f"{word!r} ({_place(corpus, i)}, labelled {name!r})"
+        f"{word!r} ({corpus.place(i)}, labelled {name!r})"
         for word, name, i in zip(words, names, pair, strict=True)
     ]
     if found.left == found.right:
@@ -72,7 +72,3 @@ def _share(odds: float) -> str:
     if odds < 1e-6:
         return "less than 1 in a million"
     return f"about {odds:.0%}" if odds >= 0.05 else f"about 1 in {float(f'{1 / odds:.0e}'):,.0f}"
-
-
-def _place(corpus: Corpus, token: int) -> str:
-    return f"line {corpus.lines[token]}"

@@ -20,6 +20,8 @@ from rankone.nn.evaluate import Evaluator
 from rankone.nn.pieces import cut
 from rankone.nn.store import Words
 
+LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -87,7 +89,12 @@ class Model:
         weight, bias = head.weight.detach().numpy(), head.bias.detach().numpy()
 
         def read(features: Floats) -> Ints:
-            return np.asarray((weight @ features + bias[:, None]).argmax(0), dtype=np.int64)
+            found = np.empty(features.shape[1], dtype=np.int64)
+            step = max(1, LOGITS // len(bias))
+            for i in range(0, len(found), step):
+                part = slice(i, i + step)
+                found[part] = (weight @ features[:, part] + bias[:, None]).argmax(0)
+            return found
 
         pieces = cut(offsets, self.network.shape.positions)
         return np.asarray(Evaluator(self.network).run(token_ids, pieces, read), dtype=np.int64)
