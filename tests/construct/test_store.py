@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
@@ -27,6 +27,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
+@settings(max_examples=12)
 @given(corpora.sentences(), st.integers(1, 2), st.booleans(), st.booleans())
 def test_round_trip_bit_for_bit(
     tmp_path_factory: pytest.TempPathFactory,
