@@ -87,7 +87,7 @@ def test_files_and_json(drawn: tuple[Path, dict[str, Any]]) -> None:
     home, printed = drawn
     written = json.loads((home / "figure1.json").read_text())
     assert printed == {**written, "files": [str(home / name) for name in FILES]}
-    assert {"ok", "source", "finals", "ceilings", "settings", "machine"} <= printed.keys()
+    assert {"ok", "source", "finals", "ceilings", "scheme", "machine"} <= printed.keys()
     assert {entry.name for entry in home.iterdir()} == {*FILES, "runs"}
 
 
@@ -191,7 +191,8 @@ def test_ctrl_c_leaves_no_process_and_no_noise(begun: subprocess.Popen[str]) -> 
     os.killpg(begun.pid, signal.SIGINT)  # as a terminal does: every process gets it
     code, out, err = runs.end(begun)
     assert gone(begun)
-    assert (code, out, err) == (130, "", "")
+    again = "rankone: stopped; the same command continues from the checkpoints\n"
+    assert (code, out, err) == (130, "", again)
 
 
 @pytest.mark.slow
@@ -214,7 +215,7 @@ def test_a_run_that_was_ended_from_outside(begun: subprocess.Popen[str]) -> None
         (("--corpus", "toy", "--out", "{bare}"), "bare: cannot be made"),
         (("--corpus", "toy", "--out", "{bare}/f"), "f: cannot be made"),
         (("--corpus", "toy", "--lr", "nan"), "lr cannot be nan"),
-        (("--corpus", "toy", "--lower"), "the built-in corpus is read as it is"),
+        (("--corpus", "toy", "--label-column", "2"), "a built-in corpus has no layout"),
     ],
 )
 def test_refusals_come_before_any_work(

@@ -141,6 +141,7 @@ def test_every_setting_is_an_option_and_is_told(train: Run) -> None:
         "accuracy": "after",
         "dtype": "float64",
         "seed": 9,
+        "patience": 2,
     }
     options = [
         word
@@ -148,7 +149,8 @@ def test_every_setting_is_an_option_and_is_told(train: Run) -> None:
         if name != "positions"
         for word in (f"--{name.replace('_', '-')}", value)
     ]
-    told = document(train("toy", *options, "--json"))["settings"]
+    found = document(train("toy", *options, "--evaluate", "toy", "--json"))
+    told = found["settings"]
     assert told == {**given, "scheme": None}
 
 
@@ -207,7 +209,7 @@ def test_evaluation_on_files_that_do_not_fit(train: Run, tmp_path: Path) -> None
     assert (labels["right"], labels["f1"]) == (0, None)
     assert (iob1["right"], iob1["f1"]) == (2, 1.0)  # the same entity, spelled otherwise
     told = train(own, "--epochs", 1, *options).out
-    for part in ("unknown words", "1 tokens", "entities", "precision"):
+    for part in ("unknown words", "1 token", "entities", "precision"):
         assert part in told
 
 
@@ -278,13 +280,12 @@ def test_what_may_not_be_read_or_written(train: Run, corpus: Path, tmp_path: Pat
         (("--out", "{corpus}/m"), "cannot be made (Not a directory)"),
         (("--out", "{tmp}"), "holds other files (corpus.conll)"),
         (("--out", "{tmp}", "--resume"), "holds other files (corpus.conll)"),
-        (("--tensorboard", "{corpus}"), "cannot write (File exists)"),
+        (("--tensorboard", "{corpus}"), "cannot be made (File exists)"),
         (("--device", "nonsense"), "cannot compute on 'nonsense'"),
-        (("--lower",), "the built-in corpus is read as it is"),
-        (("--lr", "1e9"), "training diverged"),
-        (("--lr", "1e9", "--depth", "3"), "training diverged"),
+        (("--format", "tsv"), "a built-in corpus has no layout and no columns"),
+        (("--lr", "1e9", "--depth", "3", "--quiet"), "training diverged"),
         (("--resume",), "--out"),
-        (("--hidden", "2147483647", "--dim", "65536"), "not enough memory"),
+        (("--hidden", "2147483647", "--dim", "65536"), "training would take at least "),
         (("--device", "meta"), "cannot compute on 'meta'"),
     ],
 )
@@ -336,7 +337,7 @@ def test_a_directory_is_never_written_over(run: Run, tmp_path: Path) -> None:
         ("holds other files", "train", "toy", "--epochs", 1, "--out", memorized),
         ("holds other files", "train", "toy", "--epochs", 1, "--out", memorized, "--resume"),
         ("holds other files", "memorize", "toy", "--out", trained),
-        ("lr 0.5, not 0.001", "train", "toy", "--lr", 0.5, "--out", trained, "--resume"),
+        ("dim 8, not 32", "train", "toy", "--dim", 8, "--out", trained, "--resume"),
         ("the corpus is another one", "train", "builtin", "--out", trained, "--resume"),
     ):
         refused(run(*words), message)
@@ -358,7 +359,7 @@ def test_a_certificate_goes_with_the_weights_it_was_for(run: Run, tmp_path: Path
 def test_a_reader_that_stops_early_is_no_error() -> None:
     script = f"{sys.executable} -m rankone train toy --epochs 1 | head -n 1"
     answer = subprocess.run(script, shell=True, capture_output=True, text=True, timeout=120)
-    assert answer.stdout == "toy: depth 1, rank1 attention, 1 epochs\n"
+    assert answer.stdout == "epoch 1: loss 0.70284, accuracy 40.0000%\n"
     assert answer.stderr == ""
 
 
@@ -380,11 +381,19 @@ def test_ctrl_c_is_a_clear_end_and_the_run_can_go_on(train: Run, tmp_path: Path)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     code, out, err = runs.end(process)
-    assert (code, out) == (130, "")
-    assert "Traceback" not in err
+    assert code == 130
+    shown = [line.partition(":")[0] for line in out.splitlines()]
+    assert shown == [f"epoch {n}" for n in range(1, len(shown) + 1)]
+    assert len(shown) > 1
+    said, command = err.splitlines()
+    assert said.startswith("rankone: stopped; continue from the last checkpoint, step ")
+    assert said.endswith(", with")
+    assert command == f"  rankone train toy --out {stopped} --resume"
     assert not (stopped / "model.safetensors").exists()
-    for home in (stopped, whole):
-        answer = train(*words, "--out", home, "--resume", "--quiet")
-        assert (answer.code, answer.out, answer.err) == (0, "", "")
+    resumed = train(
+        *command.split()[2:], "--checkpoint-seconds", 9, "--quiet"
+    )  # with the settings it was started with
+    assert (resumed.code, resumed.out, resumed.err) == (0, "", "")
+    assert train(*words, "--out", whole, "--quiet").code == 0
     assert runs.weights(stopped) == runs.weights(whole)
     assert runs.log(stopped) == runs.log(whole)

@@ -37,6 +37,11 @@ def names(home: Path) -> list[str]:
     return sorted(path.name for path in home.iterdir())
 
 
+def newest(home: Path) -> tuple[Any, list[str]]:
+    """Whatever the document says."""
+    return checkpoint.newest(home, dict[str, Any])
+
+
 @pytest.fixture
 def two(tmp_path: Path) -> list[Path]:
     """A directory with two checkpoints, the older one first."""
@@ -46,7 +51,13 @@ def two(tmp_path: Path) -> list[Path]:
 
 numbers = st.floats(width=32, allow_subnormal=True)
 words = st.text('aé\n"\\', min_size=1, max_size=3)
-documents = st.dictionaries(words, st.integers() | st.floats(allow_nan=False) | words | st.none())
+documents = st.dictionaries(
+    words,
+    st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | words
+    | st.none(),
+)
 
 
 @given(st.dictionaries(words, st.lists(numbers)), documents)
@@ -58,7 +69,7 @@ def test_what_is_written_comes_back_bit_for_bit(
     home = tmp_path_factory.mktemp("home")
     tensors = {name: torch.tensor(values) for name, values in lists.items()}
     path = checkpoint.write(home, 7, tensors, document, before=None)
-    found, damaged = checkpoint.newest(home)
+    found, damaged = newest(home)
     assert found is not None
     assert (found.path, damaged, names(home)) == (path, [], [path.name])
     assert found.document == {"version": checkpoint.VERSION, **document}
@@ -74,7 +85,7 @@ def test_the_newest_and_the_one_before_are_kept(tmp_path: Path) -> None:
         before = checkpoint.write(tmp_path, step, TENSORS, {"step": step}, before=before)
         written.append(before)
         assert names(tmp_path) == sorted(path.name for path in written[-2:])
-    found, _ = checkpoint.newest(tmp_path)
+    found, _ = newest(tmp_path)
     assert found is not None
     assert found.document["step"] == 400
 
@@ -130,7 +141,7 @@ def test_the_one_before_takes_the_place_of_a_damaged_one(
     two: list[Path], damage: Callable[[bytes], bytes]
 ) -> None:
     two[1].write_bytes(damage(two[1].read_bytes()))
-    found, damaged = checkpoint.newest(two[0].parent)
+    found, damaged = newest(two[0].parent)
     assert found is not None
     assert (found.path, found.document["n"]) == (two[0], 1)
     assert damaged == [f"{two[1]}: damaged (its contents are not those it was written with)"]
@@ -144,12 +155,12 @@ def test_every_flipped_bit_is_noticed(
     path = checkpoint.write(home, 5, TENSORS, {}, before=None)
     path.write_bytes(flip(path.read_bytes(), data.draw(st.integers(0, path.stat().st_size - 1))))
     with pytest.raises(TrainingError, match="no checkpoint is whole"):
-        checkpoint.newest(home)
+        newest(home)
 
 
 def test_a_step_in_the_name_that_is_wrong_changes_the_order_only(two: list[Path]) -> None:
     two[0].rename(two[0].with_name(two[0].name.replace("000000005", "000000010")))
-    found, damaged = checkpoint.newest(two[0].parent)
+    found, damaged = newest(two[0].parent)
     assert found is not None
     assert (found.document["n"], damaged) == (1, [])
 
@@ -157,7 +168,7 @@ def test_a_step_in_the_name_that_is_wrong_changes_the_order_only(two: list[Path]
 def test_one_that_was_renamed_to_another_is_damaged(two: list[Path]) -> None:
     two[0].replace(two[1])
     with pytest.raises(TrainingError, match="no checkpoint is whole"):
-        checkpoint.newest(two[1].parent)
+        newest(two[1].parent)
 
 
 def header(text: bytes) -> bytes:
@@ -170,14 +181,14 @@ FOREIGN: dict[str, bytes] = {
     "a length beyond the end": (1 << 60).to_bytes(8, "little") + b"{}",
     "no metadata": save({"a": torch.ones(2)}),
     "metadata of another program": save({"a": torch.ones(2)}, metadata={"format": "pt"}),
-    "metadata that is no JSON": save({}, metadata={"rankone": "yes"}),
-    "no version": save({}, metadata={"rankone": "{}"}),
-    "another version": save({}, metadata={"rankone": '{"version": 2}'}),
+    "metadata that is no JSON": save({}, metadata={"rankone": "yes no"}),
+    "no version": save({}, metadata={"rankone": "- {}"}),
+    "another version": save({}, metadata={"rankone": '- {"version": 9}'}),
     "a list for a header": header(b"[]"),
-    "a list for a document": save({}, metadata={"rankone": "[1]"}),
+    "a list for a document": save({}, metadata={"rankone": "- [1]"}),
     "brackets without end": header(b"[" * 100_000),
     "tensors that are not there": header(
-        b'{"__metadata__":{"rankone":"{\\"version\\":1}"},'
+        b'{"__metadata__":{"rankone":"- {\\"version\\":2}"},'
         b'"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
     ),
 }
@@ -189,7 +200,7 @@ def test_what_is_named_like_a_checkpoint_and_is_none(two: list[Path], contents: 
     home = two[0].parent
     other = home / name(11, contents)
     other.write_bytes(contents)
-    found, damaged = checkpoint.newest(home)
+    found, damaged = newest(home)
     assert found is not None
     assert found.path == two[1]
     assert len(damaged) == 1
@@ -199,12 +210,12 @@ def test_what_is_named_like_a_checkpoint_and_is_none(two: list[Path], contents: 
 def test_another_version_is_told(two: list[Path]) -> None:
     contents = FOREIGN["another version"]
     (two[0].parent / name(11, contents)).write_bytes(contents)
-    assert "version 2, this reads 1" in checkpoint.newest(two[0].parent)[1][0]
+    assert "version 9, this reads 2" in newest(two[0].parent)[1][0]
 
 
 def test_a_directory_in_the_place_of_a_checkpoint(two: list[Path]) -> None:
     (two[0].parent / name(11, b"")).mkdir()
-    found, damaged = checkpoint.newest(two[0].parent)
+    found, damaged = newest(two[0].parent)
     assert found is not None
     assert found.path == two[1]
     assert len(damaged) == 1
@@ -214,16 +225,16 @@ def test_all_damaged(two: list[Path]) -> None:
     two[0].write_bytes(b"")
     two[1].write_bytes(two[1].read_bytes()[:-3])
     with pytest.raises(TrainingError) as error:
-        checkpoint.newest(two[0].parent)
+        newest(two[0].parent)
     assert error.value.where == str(two[0].parent)
     assert all(str(path) in str(error.value) for path in two)
     assert "another directory" in str(error.value.remedy)
 
 
 def test_none_at_all(tmp_path: Path) -> None:
-    assert checkpoint.newest(tmp_path) == (None, [])
+    assert newest(tmp_path) == (None, [])
     (tmp_path / ".checkpoint-000000001-0123456789abcdef.safetensors.new").write_text("half")
-    assert checkpoint.newest(tmp_path) == (None, [])
+    assert newest(tmp_path) == (None, [])
 
 
 def full(*_: object, **__: object) -> Any:
@@ -249,7 +260,7 @@ def test_a_full_disk(two: list[Path], monkeypatch: pytest.MonkeyPatch, moment: s
     assert "checkpoint-000000012-" in str(error.value.where)
     assert "--resume" in str(error.value.remedy)
     assert names(home) == [path.name for path in two]
-    found, damaged = checkpoint.newest(home)
+    found, damaged = newest(home)
     assert found is not None
     assert (found.path, damaged) == (two[1], [])
 
@@ -299,12 +310,11 @@ def test_a_damaged_checkpoint_of_a_run_is_told_and_the_one_before_is_used(tmp_pa
     home = tmp_path / "run"
     rankone.train_model(corpus, settings, out=home, checkpoint_seconds=0)
     before = runs.weights(home), runs.log(home)
-    newest = checkpoint.newest(home)[0]
-    assert newest is not None
-    newest.path.write_bytes(flip(newest.path.read_bytes(), 300))
+    last = newest(home)[0].path
+    last.write_bytes(flip(last.read_bytes(), 300))
     result = rankone.train_model(corpus, settings, out=home, resume=True)
     assert len(result.remarks) == 2
-    assert result.remarks[0].startswith(f"{newest.path}: damaged")
-    assert result.remarks[1].startswith("Went on from the checkpoint before, step 5")
+    assert result.remarks[0].startswith(f"{last}: damaged")
+    assert result.remarks[1].startswith("Resumed from the checkpoint before, step 5")
     assert (runs.weights(home), runs.log(home)) == before
-    assert checkpoint.newest(home)[1] == []
+    assert newest(home)[1] == []

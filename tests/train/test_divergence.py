@@ -18,6 +18,7 @@ from rankone import Settings, train_model
 from rankone.cli import main
 from rankone.errors import RankOneError, TrainingError
 from rankone.train import checkpoint
+from rankone.train.document import Document
 from rankone.train.state import Run
 
 SMALL = Settings(epochs=6, batch_size=4, dim=4)
@@ -70,7 +71,7 @@ def test_a_run_that_diverges(tmp_path: Path, change: dict[str, Any], attention: 
     is_told(error.value, settings)
     assert not (home / "model.safetensors").exists()
     assert finite(home) >= 1
-    found, damaged = checkpoint.newest(home)
+    found, damaged = checkpoint.newest(home, Document)
     assert found is not None
     assert damaged == []
     for line in runs.log(home):
@@ -165,7 +166,7 @@ def test_a_model_that_was_written_before_stays(
 def test_the_command_ends_with_status_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = "rankone train toy --attention softmax --lr 1e30 --epochs 5 --out".split()
+    arguments = "rankone train toy --attention softmax --lr 1e30 --epochs 5 -q --out".split()
     monkeypatch.setattr("sys.argv", [*arguments, str(tmp_path / "run")])
     with pytest.raises(SystemExit) as left:
         main()

@@ -83,7 +83,7 @@ def test_the_runs_of_the_paper() -> None:
 
 def shown(*curves: Curve) -> Figure1:
     ceilings = {"token": Ceiling(0.5, 1), "input": Ceiling(1.0, 0)}
-    return Figure1("x", list(curves), [], ceilings, {}, {}, 0.0, [])
+    return Figure1("x", list(curves), [], ceilings, None, {}, 0.0, [])
 
 
 def curve(depth: int, *accuracy: float, attention: str = "rank1") -> Curve:
@@ -152,6 +152,8 @@ def test_files_and_figures_fit_together(here: list[str], tmp_path: Path) -> None
     for curve, final in zip(found.curves, found.finals, strict=True):
         name = f"depth-{final['depth']}-{final['attention']}"
         assert final["epochs"] == len(curve.accuracy) == epochs[name]
+        given = replace(SETTINGS, depth=final["depth"], attention=final["attention"])
+        assert Settings(**final["settings"]) == replace(given, epochs=epochs[name])
         log = [
             json.loads(line)
             for line in (home / "runs" / name / "log.jsonl").read_text().splitlines()

@@ -21,6 +21,7 @@ from rankone.cli import main
 from rankone.errors import OutputError, TrainingError
 from rankone.train import checkpoint
 from rankone.train.directory import fingerprint
+from rankone.train.document import Document
 from runs import log, weights
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills are those of POSIX")
@@ -326,10 +327,10 @@ def test_a_second_process_in_the_same_directory_is_refused(tmp_path: Path) -> No
         assert first.poll() is None
     finally:
         runs.kill(first)
-    found, damaged = checkpoint.newest(home)
+    found, damaged = checkpoint.newest(home, Document)
     assert found is not None
     assert damaged == []
-    done = found.document["place"]["epoch"] + 1
+    done = found.document.place.epoch + 1
     train_model(toy, replace(settings, epochs=done), out=home, resume=True)
 
 
@@ -337,7 +338,7 @@ def test_more_threads_are_remarked(tmp_path: Path, whole: Path) -> None:
     home, before = shutil.copytree(whole, tmp_path / "run"), torch.get_num_threads()
     result = train_model(CORPUS, SETTINGS, out=home, resume=True, threads=2)
     assert len(result.remarks) == 1
-    assert "threads: 1 when this was begun, now 2" in result.remarks[0]
+    assert "threads: 1 when this run was started, now 2" in result.remarks[0]
     assert torch.get_num_threads() == before
     assert json.loads((home / "report.json").read_text())["remarks"] == result.remarks
 

@@ -18,7 +18,10 @@ HUGE = 1 << 31
 # For each setting, values that are refused.
 NO_NUMBERS = [None, "1", 1.0, 1.5, True, [1], math.nan]
 REFUSED = {
-    **{name: [0, -1, HUGE, *NO_NUMBERS] for name in ("depth", "epochs", "batch_size", "dim")},
+    **{name: [0, -1, HUGE, *NO_NUMBERS] for name in ("batch_size", "dim")},
+    "depth": [0, -1, 1001, *NO_NUMBERS],
+    "epochs": [0, -1, 1_000_001, *NO_NUMBERS],
+    "patience": [-1, 1_000_001, *NO_NUMBERS],
     "heads": [0, -1, HUGE, *NO_NUMBERS],
     **{name: [-1, HUGE, *NO_NUMBERS] for name in ("hidden", "head_size", "max_length", "seed")},
     "attention": ["hardmax", "Rank1", "", None, 1, []],
@@ -107,11 +110,10 @@ def test_heads_that_do_not_divide_the_dimensions_are_refused():
     assert "head_size" in error.remedy
 
 
-def test_heads_need_not_divide_the_dimensions_where_their_size_is_given_or_they_are_not_used():
+def test_heads_need_not_divide_the_dimensions_where_their_size_is_given():
     corpus = rankone.read_corpus("toy")
     shape = Settings(attention="softmax", dim=10, heads=3, head_size=4).network(corpus)
     assert (shape.heads, shape.head_size) == (3, 4)
-    assert Settings(dim=10, heads=3).network(corpus).heads == 1
 
 
 @pytest.mark.parametrize("attention", ["rank1", "theorem2"])
@@ -142,19 +144,17 @@ def test_a_sentence_that_is_longer_than_max_length_is_refused():
     with pytest.raises(LengthError, match="3 tokens, but the table of positions has 2") as caught:
         Settings(max_length=2).network(corpus)
     assert caught.value.where == "here, line 2"
-    assert Settings(max_length=2, positions=False).network(corpus).positions == 0
 
 
 OTHER = {
     "depth": 3,
     "batch_size": 16,
-    "attention": "theorem2",
+    "attention": "softmax",
     "dim": 8,
     "hidden": 7,
     "heads": 2,
     "head_size": 3,
     "positions": False,
-    "max_length": 100,
     "optimizer": "sgd",
     "lr": 0.5,
     "momentum": 0.9,
@@ -170,22 +170,44 @@ def test_equal_settings_do_not_differ():
     assert Settings().differences(Settings()) == []
 
 
+# Without which a setting would have no effect.
+NEEDED = {"heads": "attention", "head_size": "attention", "momentum": "optimizer"}
+NO_EFFECT = {"heads": 2, "head_size": 3, "momentum": 0.5, "max_length": 9}
+
+
 @pytest.mark.parametrize("name", OTHER)
 def test_each_difference_is_told_by_name_and_both_values(name):
-    before, now = Settings(), replace(Settings(), **{name: OTHER[name]})
+    before = Settings(**{NEEDED[name]: OTHER[NEEDED[name]]} if name in NEEDED else {})
+    now = replace(before, **{name: OTHER[name]})
     told = f"{name} {OTHER[name]}, not {getattr(before, name)}"
     assert before.differences(now) == [told]
     assert now.differences(before) == [f"{name} {getattr(before, name)}, not {OTHER[name]}"]
 
 
-def test_every_setting_but_the_epochs_makes_a_difference():
-    assert {field.name for field in fields(Settings)} - OTHER.keys() == {"epochs"}
+@pytest.mark.parametrize("name", NO_EFFECT)
+def test_what_would_have_no_effect_is_refused(name):
+    """Unless it is the default, or what makes it matter is there too."""
+    without = {"positions": False} if name == "max_length" else {}
+    error = refusal(**without, **{name: NO_EFFECT[name]})
+    assert error.what.startswith(f"{name} {NO_EFFECT[name]} has no effect with ")
+    assert f"leave {name} out, or choose " in error.remedy
+    default = getattr(Settings(), name)
+    assert Settings(**without, **{name: default}) == Settings(**without)
+    needed, value = error.remedy.rpartition("choose ")[2].split()
+    sound = Settings(**{needed: value == "True" or value, name: NO_EFFECT[name]})
+    assert getattr(sound, name) == NO_EFFECT[name]
+
+
+def test_every_setting_but_when_to_stop_makes_a_difference():
+    stops = {"epochs", "patience"}
+    assert {field.name for field in fields(Settings)} - OTHER.keys() == {*stops, "max_length"}
+    assert Settings().differences(Settings(max_length=9)) == ["max_length 9, not 0"]
     told = Settings().differences(Settings(epochs=5, **OTHER))
     assert {line.split()[0] for line in told} == {*OTHER, "epochs"}
 
 
 def test_more_epochs_are_a_difference_only_where_the_learning_rate_depends_on_them():
-    assert Settings(epochs=4).differences(Settings(epochs=9)) == []
+    assert Settings(epochs=4).differences(Settings(epochs=9, patience=2)) == []
     linear = [Settings(epochs=n, schedule="linear") for n in (4, 9)]
     assert linear[0].differences(linear[1]) == ["epochs 9, not 4"]
 

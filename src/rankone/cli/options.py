@@ -88,7 +88,7 @@ ModelDirectory = Annotated[
     # What cannot be read is refused in our words, not as a mistake in the command.
     typer.Argument(metavar="DIR", help="Model directory.", show_default=False, readable=False),
 ]
-Depth = Annotated[int, typer.Option(metavar="N", min=1, help="How many blocks.")]
+Depth = Annotated[int, typer.Option(metavar="N", min=1, help="Number of blocks.")]
 BatchSize = Annotated[
     int,
     typer.Option(metavar="N", min=1, help="Sentences per step.", rich_help_panel=TRAINING),
@@ -98,29 +98,29 @@ Dim = Annotated[
 ]
 Hidden = Annotated[
     int,
-    typer.Option(metavar="Q", min=0, help="Hidden units; 0: 4 D.", rich_help_panel=TRAINING),
+    typer.Option(metavar="Q", min=0, help="Hidden units (0: 4 dim).", rich_help_panel=TRAINING),
 ]
 Heads = Annotated[
     int,
-    typer.Option(metavar="H", min=1, help="Heads of softmax.", rich_help_panel=TRAINING),
+    typer.Option(metavar="H", min=1, help="Heads of softmax attention.", rich_help_panel=TRAINING),
 ]
 HeadSize = Annotated[
     int,
-    typer.Option(metavar="S", min=0, help="Their size; 0: D / H.", rich_help_panel=TRAINING),
+    typer.Option(
+        metavar="S", min=0, help="Size of each head (0: dim / heads).", rich_help_panel=TRAINING
+    ),
 ]
-Positions = Annotated[
-    bool, typer.Option(help="A learned row per position, or none.", rich_help_panel=TRAINING)
-]
+Positions = Annotated[bool, typer.Option(help="Learned positions.", rich_help_panel=TRAINING)]
 Optimizer = Annotated[
     Literal["adam", "sgd"], typer.Option(help="Optimizer.", rich_help_panel=TRAINING)
 ]
 Lr = Annotated[float, typer.Option(metavar="X", help="Learning rate.", rich_help_panel=TRAINING)]
 Momentum = Annotated[
-    float, typer.Option(metavar="X", min=0.0, help="Of sgd.", rich_help_panel=TRAINING)
+    float, typer.Option(metavar="X", min=0.0, help="SGD momentum.", rich_help_panel=TRAINING)
 ]
 Schedule = Annotated[
     Literal["constant", "linear"],
-    typer.Option(help="Learning rate: as it is, or down to 0.", rich_help_panel=TRAINING),
+    typer.Option(help="Learning rate: constant, or falling to 0.", rich_help_panel=TRAINING),
 ]
 InitStd = Annotated[
     float,
@@ -134,16 +134,17 @@ InitStd = Annotated[
 Accuracy = Annotated[
     Literal["running", "after"],
     typer.Option(
-        help="Of an epoch: counted as it runs, or by the weights at its end.",
+        help="Accuracy of an epoch: as it runs, or with the weights at its end.",
         rich_help_panel=TRAINING,
     ),
 ]
 Dtype = Annotated[
-    Literal["float32", "float64"], typer.Option(help="Numbers.", rich_help_panel=TRAINING)
+    Literal["float32", "float64"],
+    typer.Option(help="Precision of the weights.", rich_help_panel=TRAINING),
 ]
 CheckpointSeconds = Annotated[
     float,
-    typer.Option(metavar="S", min=0.0, help="Time between checkpoints.", rich_help_panel=OUTPUT),
+    typer.Option(metavar="S", min=0.0, help="Seconds between checkpoints.", rich_help_panel=OUTPUT),
 ]
 Threads = Annotated[
     int,

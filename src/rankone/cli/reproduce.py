@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankone.cli import options
+from rankone.cli import options, running
 
 if TYPE_CHECKING:
     from rankone.train.figure1 import Figure1
 
 EPOCHS, BUILTIN_EPOCHS = 400, 40  # the paper's; and what is enough for a corpus that is made up
+AGAIN = "the same command continues from the checkpoints"
 
 CorpusFile = Annotated[
     str,
@@ -35,7 +36,7 @@ reproduce = typer.Typer(help="Run the paper's experiment.", no_args_is_help=True
 
 @contextlib.contextmanager
 def workers() -> Iterator[None]:
-    """A worker that dies breaks a pipe: that is to be told, and must not end us as `| head` may."""
+    """A worker that dies breaks a pipe: that is reported, and must not end us as `| head` may."""
     if not hasattr(signal, "SIGPIPE"):
         yield
         return
@@ -55,7 +56,7 @@ def experiments() -> None:
 def figure1(
     corpus: CorpusFile,
     out: Annotated[
-        Path, options.out("DIR", "Where to write; a run that was stopped goes on from there.")
+        Path, options.out("DIR", "Where to write; runs that were stopped are resumed.")
     ] = Path("runs/figure1"),
     depths: Annotated[
         list[int] | None,
@@ -108,7 +109,11 @@ def figure1(
     from rankone.cli import console
 
     how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
-    with console.working("start", quiet=quiet or json) as progress, workers():
+    with (
+        running.interruptible(lambda: AGAIN, quiet=quiet),
+        console.working("start", quiet=quiet or json) as progress,
+        workers(),
+    ):
         from rankone.corpus import read_corpus
         from rankone.corpus.builtin import BUILTIN
         from rankone.train import Settings
@@ -154,7 +159,7 @@ def figure1(
 def sweep(
     corpus: CorpusFile,
     out: Annotated[
-        Path, options.out("DIR", "Where to write; a sweep that was stopped goes on from there.")
+        Path, options.out("DIR", "Where to write; runs that were stopped are resumed.")
     ] = Path("runs/sweep"),
     epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Epochs of every run.")] = 60,
     seed: options.Seed = 0,
@@ -172,7 +177,11 @@ def sweep(
     from rankone.cli import console
 
     how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
-    with console.working("start", quiet=quiet or json) as progress, workers():
+    with (
+        running.interruptible(lambda: AGAIN, quiet=quiet),
+        console.working("start", quiet=quiet or json) as progress,
+        workers(),
+    ):
         from rankone.corpus import read_corpus
         from rankone.train import Settings
         from rankone.train.sweep import sweep
@@ -189,10 +198,11 @@ def sweep(
     if json:
         console.print_json({**result.to_json(), "files": [str(path) for path in result.files]})
     elif not quiet:
+        from rankone.plural import plural
         from rankone.train.curves import PAPER
 
         console.print_table(
-            f"{result.source}: training accuracy after {epochs} epochs, one choice changed",
+            f"{result.source}: accuracy after {plural(epochs, 'epoch')}, one choice changed",
             [
                 (
                     f"{row['choice']}: {row['value']}",
@@ -233,7 +243,7 @@ def _show(result: Figure1, asked: str) -> None:
         ),
     )
     token, full = (result.ceilings[name].accuracy for name in ("token", "input"))
-    said = console.scheme_line(result.settings["scheme"], asked)
+    said = console.scheme_line(result.scheme, asked)
     console.print_lines(
         f"Ceilings: {token:.4%} of the token alone, {full:.4%} of any model; share is how much of "
         "the difference, which is all that attention could add, was reached.",

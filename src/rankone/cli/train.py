@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rankone.cli import options
+from rankone.cli import options, running
 
 if TYPE_CHECKING:
     from rankone.train import Trained
@@ -16,12 +17,18 @@ LAST = {"running": "last epoch, as it ran", "after": "last epoch"}
 
 
 def train(
+    context: typer.Context,
     file: options.File,
     out: Annotated[
         Path | None, options.out("DIR", "Where to write log, checkpoints and the model.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the last checkpoint in DIR.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue the run in DIR with the settings it was started with, but for the "
+            "options that are given.",
+        ),
     ] = False,
     depth: options.Depth = 1,
     epochs: Annotated[
@@ -44,7 +51,7 @@ def train(
         typer.Option(
             metavar="N",
             min=0,
-            help="Rows of the table of positions; 0: as many as the longest sentence.",
+            help="Rows of the table of positions (0: as many as the longest sentence).",
             rich_help_panel=options.TRAINING,
         ),
     ] = 0,
@@ -61,10 +68,19 @@ def train(
         typer.Option(
             "--evaluate",
             metavar="FILE",
-            help="Measure the model on this file too; can be given several times.",
+            help="Also measure the model on this file, after every epoch; can be repeated.",
             show_default=False,
         ),
     ] = None,
+    patience: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Stop when the first --evaluate file has seen no better epoch for N epochs, and "
+            "keep the best (0: never stop).",
+        ),
+    ] = 0,
     checkpoint_seconds: options.CheckpointSeconds = 60.0,
     tensorboard: Annotated[
         Path | None,
@@ -93,62 +109,75 @@ def train(
 
     first = options.first_process()
     quiet = quiet or not first
+    settings = running.explicit(
+        context,
+        depth=depth,
+        epochs=epochs,
+        batch_size=batch_size,
+        attention=attention,
+        dim=dim,
+        hidden=hidden,
+        heads=heads,
+        head_size=head_size,
+        positions=positions,
+        max_length=max_length,
+        optimizer=optimizer,
+        lr=lr,
+        momentum=momentum,
+        schedule=schedule,
+        init_std=init_std,
+        accuracy=accuracy,
+        dtype=dtype,
+        seed=seed,
+        patience=patience,
+    )
+    given = running.explicit(context, threads=threads, checkpoint_seconds=checkpoint_seconds)
     how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
-    with console.working("start", quiet=quiet or json) as progress:
-        from rankone.corpus.read import read_corpus, read_other
-        from rankone.train import Settings, train_model
+    again = ["rankone", "train", file, "--out", str(out), "--resume"]
+    again += [word for other in evaluate or () for word in ("--evaluate", other)]
+    again += ["--tensorboard", str(tensorboard)] if tensorboard else []
+    again += ["--device", device] if device != "cpu" else []
+    on_epoch = running.epoch_printer(quiet=quiet or json)
+    level = logging.ERROR if quiet else logging.WARNING if json else logging.INFO
+    with (
+        running.interruptible(lambda: running.how_to_resume(out, again), quiet=quiet),
+        running.messages(level),
+        console.working("start", quiet=quiet or json) as progress,
+    ):
+        from rankone.train import train_model
 
-        settings = Settings(
-            depth=depth,
-            epochs=epochs,
-            batch_size=batch_size,
-            attention=attention,
-            dim=dim,
-            hidden=hidden,
-            heads=heads,
-            head_size=head_size,
-            positions=positions,
-            max_length=max_length,
-            optimizer=optimizer,
-            lr=lr,
-            momentum=momentum,
-            schedule=schedule,
-            init_std=init_std,
-            accuracy=accuracy,
-            dtype=dtype,
-            seed=seed,
-        )
         progress("read", 0.0)
-        corpus = read_corpus(file, **how)
         result = train_model(
-            corpus,
+            file,
             settings,
             out=out,
             resume=resume,
-            checkpoint_seconds=checkpoint_seconds,
-            evaluate=[read_other(other, **how) for other in evaluate or ()],
+            evaluate=evaluate or (),
             tensorboard=tensorboard,
-            threads=threads,
             device=device,
+            reading=running.explicit(context, **how),
             progress=progress,
+            on_epoch=on_epoch,
+            **given,
         )
     if not first:
         return
     if json:
         console.print_json({**result.to_json(), "files": [str(path) for path in result.files]})
     elif not quiet:
-        _show(result, scheme)
+        _show(result)
         console.print_lines(*(["Wrote"] if result.files else ["Nothing written: no --out DIR."]))
         console.print_lines(*(f"  {path}" for path in result.files))
 
 
-def _show(result: Trained, asked: str) -> None:
+def _show(result: Trained) -> None:
     from rankone.cli import console
+    from rankone.plural import plural
 
     settings, last = result.settings, result.curve[-1]
     console.print_table(
         f"{result.source}: depth {settings['depth']}, {settings['attention']} attention, "
-        f"{result.epochs} epochs",
+        f"{plural(result.epochs, 'epoch')}",
         [
             ("tokens right", f"{result.tokens - result.wrong:,} of {result.tokens:,}"),
             ("accuracy", f"{result.accuracy:.4%}"),
@@ -157,6 +186,11 @@ def _show(result: Trained, asked: str) -> None:
                 LAST[settings["accuracy"]],
                 f"loss {last['loss']:.5f}, accuracy {last['accuracy']:.4%}",
             ),
+            *(
+                [("model of", f"epoch {result.best_epoch:,}, the best")]
+                if result.best_epoch
+                else []
+            ),
             ("parameters", f"{result.parameters:,}"),
             ("speed", f"{result.tokens_per_second:,.0f} tokens/s, {result.seconds:.1f} s"),
         ],
@@ -164,11 +198,13 @@ def _show(result: Trained, asked: str) -> None:
     for scores in result.evaluations:
         rows = [
             ("tokens right", f"{scores.right:,} of {scores.tokens:,} ({scores.accuracy:.4%})"),
-            ("unknown words", f"{scores.unknown:,} tokens"),
+            ("unknown words", plural(scores.unknown, "token")),
         ]
+        if scores.in_pieces:
+            rows.append(("longer than the model, in pieces", plural(scores.in_pieces, "sentence")))
         if scores.f1 is not None:
             parts = f"precision {scores.precision:.2%}, recall {scores.recall:.2%}"
             rows.append(("entities", f"F1 {scores.f1:.2%} ({parts})"))
         console.print_table(scores.source, rows)
-    said = console.scheme_line(settings["scheme"], asked)
+    said = console.scheme_line(settings["scheme"], result.reading.get("scheme", "keep"))
     console.print_lines(*([said] if said else []), *result.remarks)

@@ -9,27 +9,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypedDict, TypeVar
 
 import safetensors
 from safetensors.torch import load as deserialize
 from safetensors.torch import save as serialize
 from torch import Tensor
 
-from rankone.errors import OutputError, TrainingError
+from rankone.documents import parse_document
+from rankone.errors import OutputError, RankOneError, TrainingError
 
-VERSION = 1
-DAMAGE = OSError, ValueError, LookupError, TypeError, RecursionError, safetensors.SafetensorError
+VERSION = 2
 NAME = re.compile(r"checkpoint-(\d{9})-([0-9a-f]{16})\.safetensors")
+T = TypeVar("T")
+
+
+class Metadata(TypedDict):
+    rankone: str  # the seal and the document: of two entries the order would be any
+
+
+Header = TypedDict("Header", {"__metadata__": Metadata})
+
+
+class Stated(TypedDict):
+    version: int
 
 
 @dataclass(frozen=True)
-class Checkpoint:
-    """The tensors of a run, and a document that tells all the rest."""
+class Checkpoint(Generic[T]):
+    """The tensors of a run, and a document that says all the rest."""
 
     path: Path
     tensors: dict[str, Tensor]
-    document: dict[str, Any]
+    document: T
 
 
 def write(
@@ -40,13 +52,11 @@ def write(
     *,
     before: Path | None,
 ) -> Path:
-    """Write beside the others, then rename. When the new one is safely there, all others go but
+    """Write next to the others, then rename. When the new one is safely there, all others go but
     the one `before`, which is kept in case the newest is damaged."""
-    stated = json.dumps({"version": VERSION, **document})
-    contents = serialize(
-        {name: tensor.cpu().contiguous() for name, tensor in tensors.items()},
-        metadata={"rankone": stated},
-    )
+    stated = json.dumps({"version": VERSION, **document}, allow_nan=False)
+    held = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    contents = serialize(held, metadata={"rankone": f"{seal(stated, held)} {stated}"})
     digest = sha256(contents).hexdigest()[:16]
     target = directory / f"checkpoint-{step:09d}-{digest}.safetensors"
     new = directory / f".{target.name}.new"
@@ -61,7 +71,7 @@ def write(
         raise OutputError(
             f"cannot write ({error.strerror})",
             where=str(target),
-            remedy="make room, then go on from the checkpoint before with --resume",
+            remedy="make room, then continue from the checkpoint before with --resume",
         ) from None
     if target != before:  # else nothing is new
         for old in _paths(directory):
@@ -70,7 +80,7 @@ def write(
     return target
 
 
-def newest(directory: Path) -> tuple[Checkpoint | None, list[str]]:
+def newest(directory: Path, description: type[T]) -> tuple[Checkpoint[T] | None, list[str]]:
     """The newest checkpoint that is whole, and what is wrong with those that are newer.
 
     None if there is no checkpoint at all; an error if there are some, and all are damaged.
@@ -78,30 +88,51 @@ def newest(directory: Path) -> tuple[Checkpoint | None, list[str]]:
     damaged: list[str] = []
     for path in sorted(_paths(directory), reverse=True):
         try:
-            return _read(path), damaged
-        except DAMAGE as error:
+            return _read(path, description), damaged
+        except RankOneError as error:
+            damaged.append(f"{path}: damaged ({error.what})")
+        except (OSError, ValueError, TypeError, safetensors.SafetensorError) as error:
             damaged.append(f"{path}: damaged ({error})")
     if damaged:
         raise TrainingError(
             "no checkpoint is whole\n  " + "\n  ".join(damaged),
             where=str(directory),
-            remedy="copy one from elsewhere, or train anew in another directory",
+            remedy="copy one from elsewhere, or start a new run in another directory",
         )
     return None, []
+
+
+def seal(stated: str, tensors: Mapping[str, Tensor]) -> str:
+    """Of the document and all numbers: a checkpoint that somebody has edited does not go unnoticed,
+    whatever name it was given."""
+    digest = sha256(stated.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"\0{name} {tensor.dtype} {tuple(tensor.shape)}\0".encode())
+        digest.update(tensor.numpy().data)
+    return digest.hexdigest()
 
 
 def _paths(directory: Path) -> list[Path]:
     return [path for path in directory.iterdir() if NAME.fullmatch(path.name)]
 
 
-def _read(path: Path) -> Checkpoint:
+def _read(path: Path, description: type[T]) -> Checkpoint[T]:
     contents = path.read_bytes()
     named = NAME.fullmatch(path.name)
     if named is None or sha256(contents).hexdigest()[:16] != named[2]:
         raise ValueError("its contents are not those it was written with")
+
+    def parse(data: bytes | str, wanted: type[Any]) -> Any:
+        return parse_document(data, wanted, path, TrainingError)
+
     length = int.from_bytes(contents[:8], "little")
-    stated = json.loads(contents[8 : 8 + length])["__metadata__"]["rankone"]
-    document = json.loads(stated)
-    if document["version"] != VERSION:
-        raise ValueError(f"version {document['version']}, this reads {VERSION}")
-    return Checkpoint(path, deserialize(contents), document)
+    header = parse(contents[8 : 8 + length], Header)
+    sealed, _, stated = header["__metadata__"]["rankone"].partition(" ")
+    version = parse(stated, Stated)["version"]
+    if version != VERSION:
+        raise ValueError(f"version {version}, this reads {VERSION}")
+    tensors = deserialize(contents)
+    if seal(stated, tensors) != sealed:
+        raise ValueError("it was edited")
+    return Checkpoint(path, tensors, parse(stated, description))

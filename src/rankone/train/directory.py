@@ -7,19 +7,20 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
 from rankone.corpus import Corpus
 from rankone.errors import OutputError, TrainingError
-from rankone.files import make_directory
 from rankone.nn.store import FILES
 from rankone.train import checkpoint
+from rankone.train.batches import count
+from rankone.train.document import Document
 from rankone.train.log import LOG
-from rankone.train.settings import Settings
-from rankone.train.state import Run
+from rankone.train.state import REMEDY, Run
 
 fcntl: ModuleType | None
 try:
@@ -34,39 +35,59 @@ BEGUN = re.compile(rf"\.({'|'.join(map(re.escape, (*FILES, LOG)))})-.*|\.checkpo
 class RunDirectory:
     """Knows what a directory holds of a run, and when a checkpoint is due."""
 
-    def __init__(
-        self,
-        path: Path,
-        corpus: Corpus,
-        *,
-        machine: Mapping[str, int],
-        seconds: float,
-        board: Path | None = None,
-    ) -> None:
-        """`machine` is what the last bits depend on; `board` where TensorBoard's files go."""
-        self.path, self.machine, self.seconds, self.board = path, dict(machine), seconds, board
-        self.corpus = fingerprint(corpus)
-        self.written = time.monotonic()
+    def __init__(self, path: Path, *, board: Path | None = None) -> None:
+        """`board` is where TensorBoard's files go."""
+        self.path, self.board = path, board
+        self.found: checkpoint.Checkpoint[Document] | None = None
+        self.remarks: list[str] = []
         self.last: Path | None = None  # checkpoint that is known to be whole
+        self.written = time.monotonic()
+        self.holds = False
 
     @property
     def log(self) -> Path:
         return self.path / LOG
 
     @contextlib.contextmanager
-    def begun(self, *, resume: bool) -> Iterator[None]:
-        """Hold a new or an empty directory, or, to resume, that of a run."""
+    def opened(self, *, resume: bool) -> Iterator[None]:
+        """Hold the directory of a run, or an empty one, if it is there; find the checkpoint to
+        resume from."""
         self.check(resume=resume)
-        make_directory(self.path)
+        with self.held() if self.path.is_dir() else contextlib.nullcontext():
+            if resume and self.holds:
+                self._find()
+            yield
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold a directory that was not there before."""
+        if self.holds:
+            yield
+            return
+        with self.held():
+            self.check(resume=False)  # somebody may have been quicker
+            yield
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else trains here, and what a killed run was about to write is gone."""
         with locked(self.path):
             for entry in self.path.iterdir():
-                if BEGUN.fullmatch(entry.name):  # what a killed run was about to write
+                if BEGUN.fullmatch(entry.name):
                     shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            self.holds = True
             yield
 
     def check(self, *, resume: bool) -> None:
         """Refuse, before any work is done, what is not ours, or not meant."""
-        names = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+        try:
+            names = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+        except OSError as error:
+            raise OutputError(
+                f"cannot be read ({error.strerror})",
+                where=str(self.path),
+                remedy="choose another directory",
+            ) from None
         if self.board is not None and self.board.parent == self.path:
             names.discard(self.board.name)
         names = {name for name in names if name != BOARD and not name.startswith(EVENTS)}
@@ -81,62 +102,64 @@ class RunDirectory:
             remedy = "choose a new or an empty directory"
         elif names and not resume:
             what = "holds a run already"
-            remedy = "go on with it by --resume, or choose another directory"
+            remedy = "continue it with --resume, or choose another directory"
         else:
             return
         raise OutputError(what, where=str(self.path), remedy=remedy)
 
-    def find(self, settings: Settings) -> tuple[checkpoint.Checkpoint | None, list[str]]:
-        """The checkpoint to go on from, and remarks; refuses that of another run."""
-        found, remarks = checkpoint.newest(self.path)
-        if found is None:
-            if self.log.exists():
-                raise TrainingError(
-                    "a log, but no checkpoint",
-                    where=str(self.path),
-                    remedy="copy the checkpoint back, or train anew in another directory",
-                )
-            return None, []
-        self.last, before = found.path, found.document
-        place = before["place"]
-        if (settings.epochs, 0) < (place["epoch"], place["batch"]):
+    def _find(self) -> None:
+        """The newest checkpoint that is whole."""
+        self.found, self.remarks = checkpoint.newest(self.path, Document)
+        if self.found is None and self.log.exists():
             raise TrainingError(
-                f"{settings.epochs} epochs are asked for, more are done",
+                "a log, but no checkpoint",
                 where=str(self.path),
-                remedy=f"give --epochs {place['epoch'] + (place['batch'] > 0)} or more",
+                remedy="copy the checkpoint back, or start a new run in another directory",
             )
-        differences = Settings(**before["settings"]).differences(settings)
-        if before["corpus"] != self.corpus:
-            differences.append("the corpus is another one, or read in another way")
-        if differences:
-            raise TrainingError(
-                f"this is another run: {'; '.join(differences)}",
-                where=str(self.path),
-                remedy="give the settings and the file it was begun with, or another directory",
-            )
-        if remarks:
-            remarks.append(f"Went on from the checkpoint before, step {place['step']:,}.")
-        for name, number in self.machine.items():
-            if before.get(name, number) != number:
-                remarks.append(
-                    f"{name}: {before[name]} when this was begun, now {number}; results may differ "
-                    "in the last bits."
-                )
-        return found, remarks
+        if self.found is not None:
+            self.last = self.found.path
+            if self.remarks:
+                step = self.found.document.place.step
+                self.remarks.append(f"Resumed from the checkpoint before, step {step:,}.")
 
-    def keep(self, run: Run, *, now: bool = False) -> None:
+    def restore(self, run: Run, corpus: Corpus, now: Document) -> None:
+        """Bring the run to where its checkpoint is, if there is one; refuses another corpus."""
+        if self.found is None:
+            return
+        before = self.found.document
+        if before.corpus != now.corpus:
+            raise TrainingError(
+                "this is another run: the corpus is another one, or read in another way",
+                where=str(self.path),
+                remedy="give the file it was started with, or choose another directory",
+            )
+        if not before.place.fits(count(corpus, run.settings.batch_size)):
+            raise TrainingError(
+                "a run with these settings and this corpus never is where this checkpoint says",
+                where=str(self.found.path),
+                remedy=REMEDY,
+            )
+        for name in ("threads", "processes", "device"):
+            old, new = getattr(before, name), getattr(now, name)
+            if old != new:
+                self.remarks.append(
+                    f"{name}: {old} when this run was started, now {new}; results may differ in "
+                    "the last bits."
+                )
+        try:
+            run.restore(self.found.tensors, before.place)
+        except TrainingError as error:
+            where = str(self.found.path)
+            raise TrainingError(error.what, where=where, remedy=error.remedy) from None
+
+    def keep(self, run: Run, document: Document, *, now: bool = False) -> None:
         """Write a checkpoint if one is due."""
-        if not now and time.monotonic() - self.written < self.seconds:
+        if not now and time.monotonic() - self.written < document.checkpoint_seconds:
             return
         run.check()
-        document = {
-            "settings": run.settings.to_json(),
-            "corpus": self.corpus,
-            **self.machine,
-            "place": run.place.to_json(),
-        }
+        stated = asdict(replace(document, place=run.place))
         self.last = checkpoint.write(
-            self.path, run.place.step, run.tensors(), document, before=self.last
+            self.path, run.place.step, run.tensors(), stated, before=self.last
         )
         self.written = time.monotonic()
 

@@ -11,11 +11,12 @@ from typing import Any
 
 from rankone.corpus import Ceiling, Corpus
 from rankone.drawing import write_plots
-from rankone.files import make_directory, write_file
+from rankone.errors import TrainingError
+from rankone.files import write_file
 from rankone.progress import Progress
 from rankone.train.curves import PAPER, Curve, as_csv, plot_curves
 from rankone.train.runs import Workers, train_all
-from rankone.train.settings import Attention, Settings
+from rankone.train.settings import NAMES, Attention, Settings
 from rankone.train.trained import Trained, attention_share
 
 DEPTHS = 1, 3, 6  # the paper's
@@ -25,13 +26,13 @@ KINDS: tuple[Attention, ...] = "rank1", "theorem2", "softmax"
 
 @dataclass(frozen=True)
 class Figure1:
-    """The curves of all runs, their final figures, and where and how they were made."""
+    """The curves of all runs, their final figures and settings, and where they were made."""
 
     source: str
     curves: list[Curve]
     finals: list[dict[str, Any]]
     ceilings: dict[str, Ceiling]
-    settings: dict[str, Any]
+    scheme: str | None
     machine: dict[str, Any]
     seconds: float
     files: list[Path]
@@ -57,7 +58,7 @@ class Figure1:
             "source": self.source,
             "finals": self.finals,
             "ceilings": {name: asdict(c) for name, c in self.ceilings.items()},
-            "settings": self.settings,
+            "scheme": self.scheme,
             "machine": self.machine,
             "seconds": self.seconds,
         }
@@ -68,6 +69,8 @@ def plan(
 ) -> dict[str, Settings]:
     """All depths with rank 1, the least one for twice as many epochs, as in the paper; and the
     least one with each other kind of attention."""
+    if not depths or not attentions:
+        raise TrainingError("nothing to train", remedy="give at least one depth and one attention")
     least = min(depths)
     runs = [
         replace(settings, depth=d, attention="rank1", epochs=settings.epochs * (1 + (d == least)))
@@ -92,10 +95,10 @@ def figure1(
 ) -> Figure1:
     """Train all of them, `jobs` at a time, and write figure1.csv, .json, .png and .svg.
 
-    Each run has a directory of its own below ``runs``; what is there already is gone on with, so
-    the same call continues after a crash and is quick when all is done.
+    Each run has a directory of its own below ``runs``; existing runs are resumed, so the same call
+    continues after a crash and is quick when all is done.
     """
-    home = make_directory(directory)
+    home = Path(directory)
     runs = plan(settings or Settings(), depths, attentions)
     workers = Workers.share(len(runs), jobs)
     trained = train_all(
@@ -113,7 +116,7 @@ def figure1(
         curves=list(curves.values()),
         finals=[_final(curves[name], result) for name, result in trained.items()],
         ceilings=first.ceilings,
-        settings=first.settings,
+        scheme=corpus.scheme,
         machine=workers.to_json(),
         seconds=sum(result.seconds for result in trained.values()),
         files=[],
@@ -132,6 +135,7 @@ def _final(curve: Curve, result: Trained) -> dict[str, Any]:
     return {
         "depth": curve.depth,
         "attention": curve.attention,
+        "settings": {name: result.settings[name] for name in NAMES},
         "epochs": result.epochs,
         "accuracy": curve.accuracy[-1],
         "best": max(curve.accuracy),

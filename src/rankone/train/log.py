@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rankone.errors import OutputError
 from rankone.extras import extra
 from rankone.files import drop_link, write_file
+from rankone.train.document import Line
 
 LOG = "log.jsonl"
 
@@ -21,12 +23,7 @@ class Log:
     def __init__(self, path: Path | None, writer: Any = None) -> None:
         self.path, self.writer = path, writer
 
-    def begin(self, lines: list[dict[str, float]]) -> None:
-        """Write anew what is known up to a checkpoint: what came after it will come again."""
-        if self.path is not None:
-            write_file(drop_link(self.path), "".join(json.dumps(line) + "\n" for line in lines))
-
-    def add(self, line: Mapping[str, float]) -> None:
+    def add(self, line: Line) -> None:
         if self.path is not None:
             try:
                 with open(self.path, "a", encoding="utf-8") as file:
@@ -35,12 +32,32 @@ class Log:
                 raise OutputError(
                     f"cannot write ({error.strerror})",
                     where=str(self.path),
-                    remedy="make room, then go on with --resume",
+                    remedy="make room, then continue with --resume",
                 ) from None
         if self.writer is not None:
-            for name, value in line.items():
-                if name != "epoch":
-                    self.writer.add_scalar(name, value, int(line["epoch"]))
+            for name, value in scalars(line).items():
+                self.writer.add_scalar(name, value, line["epoch"])
+            self.writer.flush()
+
+
+def write_log(path: Path, lines: list[Line]) -> None:
+    """Write anew what is known up to a checkpoint: what came after it will come again."""
+    write_file(drop_link(path), "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def scalars(line: Line) -> dict[str, float]:
+    """What TensorBoard shows of an epoch. Evaluations go by the names of their files, numbered
+    where two are alike."""
+    found = {name: line[name] for name in ("loss", "accuracy", "tokens_per_second")}
+    evaluations = line.get("evaluations", [])
+    names = [Path(evaluated["source"]).name for evaluated in evaluations]
+    often = Counter(names)
+    for i, (name, evaluated) in enumerate(zip(names, evaluations, strict=True), start=1):
+        tag = f"evaluate/{name}" if often[name] == 1 else f"evaluate/{name} ({i})"
+        found[f"{tag}/accuracy"] = evaluated["accuracy"]
+        if evaluated["f1"] is not None:
+            found[f"{tag}/f1"] = evaluated["f1"]
+    return found
 
 
 @contextlib.contextmanager

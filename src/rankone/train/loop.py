@@ -14,21 +14,30 @@ from rankone.nn.ragged import Ragged
 from rankone.progress import Progress
 from rankone.spans import spans
 from rankone.train.batches import batches, count
+from rankone.train.document import Epoch, Evaluated, Line
 from rankone.train.log import Log
-from rankone.train.state import Epoch, Run
+from rankone.train.state import Run
 
 
-def fit(run: Run, corpus: Corpus, log: Log, keep: Callable[[], None], progress: Progress) -> None:
-    """Train to the last epoch; `keep` is called after every step, and writes what is due.
+def fit(
+    run: Run,
+    corpus: Corpus,
+    evaluate: Callable[[Run], list[Evaluated]],
+    log: Log,
+    keep: Callable[[], None],
+    progress: Progress,
+    on_epoch: Callable[[Line], None],
+) -> None:
+    """Train until the run is over; `keep` is called after every step, and writes what is due.
 
-    After the last step of an epoch that is when the epoch is over, so that there is one state for
-    each number of steps.
+    After the last step of an epoch that is when the epoch is evaluated, so that there is one state
+    for each number of steps.
     """
     settings, place = run.settings, run.place
     size, each = settings.batch_size, count(corpus, settings.batch_size)
     last = settings.epochs * each
     told = place.curve[-1] if place.curve else None
-    while place.epoch < settings.epochs:
+    while not run.over:
         stage = f"epoch {place.epoch + 1} of {settings.epochs}"
         if told:
             stage += f", accuracy {told['accuracy']:.4f}"
@@ -48,18 +57,22 @@ def fit(run: Run, corpus: Corpus, log: Log, keep: Callable[[], None], progress: 
             if place.batch < each:
                 keep()
         told = finish_epoch(run, corpus)
+        evaluations = evaluate(run)
+        if evaluations:
+            told["evaluations"] = evaluations
         log.add(told)
         keep()
+        on_epoch(told)
 
 
-def finish_epoch(run: Run, corpus: Corpus) -> dict[str, float]:
+def finish_epoch(run: Run, corpus: Corpus) -> Line:
     """The line of the log for the epoch that is over."""
     place, so_far = run.place, run.place.so_far
     right = so_far.right
     if run.settings.accuracy == "after":
         right = right_labels(run.network, corpus, run.processes.device)
     place.epoch += 1
-    line = {
+    line: Line = {
         "epoch": place.epoch,
         "loss": so_far.loss / so_far.tokens,
         "accuracy": right / corpus.n_tokens,

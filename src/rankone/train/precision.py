@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import torch
+
+from rankone.errors import TrainingError
+from rankone.plural import plural
+from rankone.train.settings import short
+
+MOST = max(64, os.cpu_count() or 1)  # a run may go on on a machine with fewer cores
 
 
 @contextlib.contextmanager
@@ -22,3 +29,14 @@ def arithmetic(threads: int) -> Iterator[None]:
     finally:
         torch.set_flush_denormal(False)
         torch.set_num_threads(before)
+
+
+def check_threads(threads: int) -> int:
+    """Refuse what no machine can start: torch would end the process."""
+    if type(threads) is not int or not 1 <= threads <= MOST:
+        raise TrainingError(
+            f"threads cannot be {short(threads)}",
+            remedy=f"give a whole number from 1 to {MOST}; this machine has "
+            f"{plural(os.cpu_count() or 1, 'core')}",
+        )
+    return threads

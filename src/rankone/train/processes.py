@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, distributed
 
 from rankone.errors import RankOneError, TrainingError
+from rankone.train.settings import short
 
 T = TypeVar("T")
 CPU = torch.device("cpu")
@@ -78,12 +79,14 @@ def join(device: str) -> Iterator[Processes]:
         if chosen.type == "cuda" and world > 1:
             chosen = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
             torch.cuda.set_device(chosen)
+        if chosen.type == "cpu" and chosen.index:
+            raise RuntimeError("there is one CPU, whatever its cores")
         torch.empty(0, device=chosen)
         if chosen.type == "meta":
             raise RuntimeError("it holds no numbers")
     except (RuntimeError, AssertionError, ImportError) as error:
         raise TrainingError(
-            f"cannot compute on {device!r} ({str(error).splitlines()[0]})",
+            f"cannot compute on {short(device)} ({str(error).splitlines()[0]})",
             remedy="give --device cpu",
         ) from None
     if world == 1:

@@ -8,7 +8,7 @@ import pickle
 import platform
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -23,9 +23,13 @@ from rankone.errors import RankOneError, TrainingError
 from rankone.files import make_directory
 from rankone.progress import Progress
 from rankone.train.log import LOG
-from rankone.train.settings import Settings
+from rankone.train.memory import check_memory
+from rankone.train.settings import Settings, short
+from rankone.train.start import check_seconds
 from rankone.train.train import train_model
 from rankone.train.trained import Trained
+
+MOST = 1024  # processes at a time
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,10 @@ class Workers:
     @classmethod
     def share(cls, runs: int, jobs: int | None) -> Workers:
         """As many as there are cores, if nothing is said."""
+        if jobs is not None and (type(jobs) is not int or not 1 <= jobs <= MOST):
+            raise TrainingError(
+                f"jobs cannot be {short(jobs)}", remedy=f"give a whole number from 1 to {MOST}"
+            )
         cores = os.cpu_count() or 1
         if hasattr(os, "sched_getaffinity"):  # those that this process may use
             cores = len(os.sched_getaffinity(0))
@@ -72,8 +80,37 @@ def train_all(
     checkpoint_seconds: float,
     progress: Progress,
 ) -> dict[str, Trained]:
-    """Every run in ``home / name``, the longest first; what is there already is gone on with."""
-    make_directory(home)
+    """Every run in ``home / name``, the longest first; existing runs are resumed."""
+    check_seconds(checkpoint_seconds)
+    for run in runs.values():
+        check_memory(corpus, run)
+    with _made(home):
+        return _train_all(corpus, runs, home, workers, checkpoint_seconds, progress)
+
+
+@contextlib.contextmanager
+def _made(home: Path) -> Iterator[None]:
+    """A directory; if the work fails, what is still empty of it is removed."""
+    new = [path for path in (home, *home.parents) if not path.exists()]
+    try:
+        make_directory(home.parent)
+        make_directory(home)
+        yield
+    except BaseException:
+        for path in new:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise
+
+
+def _train_all(
+    corpus: Corpus,
+    runs: Mapping[str, Settings],
+    home: Path,
+    workers: Workers,
+    checkpoint_seconds: float,
+    progress: Progress,
+) -> dict[str, Trained]:
     cost = {name: run.epochs * run.depth for name, run in runs.items()}
     waiting = sorted(runs, key=lambda name: cost[name])
     running: dict[Connection, tuple[str, BaseProcess]] = {}
@@ -155,7 +192,7 @@ def _outcome(connection: Connection, out: Path) -> Trained:
         raise TrainingError(
             "this run was ended from outside",
             where=str(out),
-            remedy="give the same command again: it goes on from the checkpoints",
+            remedy="give the same command again: it continues from the checkpoints",
         ) from None
     if isinstance(sent, Exception):
         raise sent

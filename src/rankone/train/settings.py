@@ -17,7 +17,10 @@ Schedule = Literal["constant", "linear"]
 Accuracy = Literal["running", "after"]
 Precision = Literal["float32", "float64"]
 
-LARGEST = 1 << 31
+LARGEST = (1 << 31) - 1
+LEAST = {"depth": 1, "epochs": 1, "batch_size": 1, "dim": 1, "heads": 1}
+MOST = {"depth": 1000, "epochs": 1_000_000, "patience": 1_000_000}  # each has a line in checkpoints
+CHANGEABLE = "epochs", "patience", "lr", "schedule", "accuracy"  # while a run is under way
 CHOICES: dict[str, Any] = {
     "attention": Attention,
     "optimizer": Optimizer,
@@ -38,7 +41,11 @@ class Settings:
     many as the longest sentence of the corpus has). ``init_std`` is the standard deviation of the
     two tables at the start; matrices start with that of their fan-in.
     ``schedule`` "linear" brings the learning rate ``lr`` down to 0. ``accuracy`` is counted as the
-    epoch runs ("running") or by the weights at its end ("after").
+    epoch runs ("running") or by the weights at its end ("after"). ``patience`` ends a run when the
+    evaluation has not become better for so many epochs, and keeps the best one (0: never).
+
+    What would have no effect is refused: heads without softmax, momentum without SGD, a length of
+    the table of positions without positions.
     """
 
     depth: int = 1
@@ -59,32 +66,50 @@ class Settings:
     accuracy: Accuracy = "running"
     dtype: Precision = "float32"
     seed: int = 0
+    patience: int = 0
 
     def __post_init__(self) -> None:
-        least = {"heads": 1, "depth": 1, "epochs": 1, "batch_size": 1, "dim": 1}
         for field in fields(self):
             name, value = field.name, getattr(self, field.name)
             if name in CHOICES:
                 sound = value in get_args(CHOICES[name])
                 wanted = f"one of {', '.join(get_args(CHOICES[name]))}"
             elif type(field.default) is int:
-                sound = type(value) is int and least.get(name, 0) <= value < LARGEST
-                wanted = f"a whole number from {least.get(name, 0)} to {LARGEST - 1}"
+                least, most = LEAST.get(name, 0), MOST.get(name, LARGEST)
+                sound = type(value) is int and least <= value <= most
+                wanted = f"a whole number from {least} to {most}"
             elif type(field.default) is bool:
                 sound, wanted = type(value) is bool, "True or False"
             else:
                 wanted = "a number from 0 to below 1" if name == "momentum" else "a number from 0"
-                most = 1.0 - 2**-53 if name == "momentum" else sys.float_info.max
-                sound = type(value) in (int, float) and 0 <= value <= most
+                largest = 1.0 - 2**-53 if name == "momentum" else sys.float_info.max
+                sound = type(value) in (int, float) and 0 <= value <= largest
             if not sound:
-                raise TrainingError(f"{name} cannot be {value!r}", remedy=f"give {wanted}")
+                raise TrainingError(f"{name} cannot be {short(value)}", remedy=f"give {wanted}")
         if not self.lr:
             raise TrainingError("a learning rate of 0 learns nothing", remedy="give lr > 0")
+        self._check_effects()
         if self.attention == "softmax" and not self.head_size and self.dim % self.heads:
             raise TrainingError(
                 f"{self.heads} heads do not divide {self.dim} dimensions",
                 remedy="give a head_size, or a dim that the heads divide",
             )
+
+    def _check_effects(self) -> None:
+        """Refuse what would be ignored."""
+        for name, needed, value, there in (
+            ("heads", "attention", "softmax", self.attention == "softmax"),
+            ("head_size", "attention", "softmax", self.attention == "softmax"),
+            ("momentum", "optimizer", "sgd", self.optimizer == "sgd"),
+            ("max_length", "positions", "True", self.positions),
+        ):
+            default = next(f.default for f in fields(self) if f.name == name)
+            if getattr(self, name) != default and not there:
+                raise TrainingError(
+                    f"{name} {getattr(self, name)} has no effect with {needed} "
+                    f"{getattr(self, needed)}",
+                    remedy=f"leave {name} out, or choose {needed} {value}",
+                )
 
     def network(self, corpus: Corpus) -> Network:
         """The shape of the network for this corpus; one row of the table is for unknown words."""
@@ -102,12 +127,21 @@ class Settings:
         )
 
     def differences(self, other: Settings) -> list[str]:
-        """What another run would do differently; more epochs are no difference, if the learning
-        rate does not depend on how many there are."""
+        """What another run would do differently; when to stop is no difference, if the learning
+        rate does not depend on it."""
         if self.schedule == other.schedule == "constant":
-            other = replace(other, epochs=self.epochs)
+            other = replace(other, epochs=self.epochs, patience=self.patience)
         mine, theirs = asdict(self), asdict(other)
         return [f"{k} {theirs[k]}, not {mine[k]}" for k in mine if mine[k] != theirs[k]]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+NAMES = tuple(field.name for field in fields(Settings))
+
+
+def short(value: object) -> str:
+    """A value as it stands in a message."""
+    written = repr(value)
+    return written if len(written) <= 40 else f"{written[:30]}..."

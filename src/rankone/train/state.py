@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,42 +11,17 @@ from torch.nn import functional
 from rankone.errors import TrainingError
 from rankone.nn import TokenClassifier
 from rankone.train.batches import Batch
+from rankone.train.document import Best, Place
 from rankone.train.optimizer import Lazy
 from rankone.train.processes import Processes
 from rankone.train.settings import Settings
 
-
-@dataclass
-class Epoch:
-    """What an epoch has come to so far."""
-
-    loss: float = 0.0  # summed over tokens
-    right: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-
-
-@dataclass
-class Place:
-    """How far a run is: ``epoch`` epochs are done, and ``batch`` batches of the next."""
-
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    so_far: Epoch = field(default_factory=Epoch)
-    curve: list[dict[str, float]] = field(default_factory=list)  # a line of the log per epoch
-    seconds: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Place:
-        return cls(**{**document, "so_far": Epoch(**document["so_far"])})
+REMEDY = "remove this checkpoint: the one before is used then"
 
 
 class Run:
-    """The network, its optimizer, and the place."""
+    """The network, its optimizer, the place, and, if it waits for a better evaluation, the weights
+    with the best one."""
 
     def __init__(self, network: TokenClassifier, settings: Settings, processes: Processes) -> None:
         self.network, self.settings, self.processes = network, settings, processes
@@ -57,6 +30,14 @@ class Run:
         self.dense = list(learned.values())
         self.optimizer = Lazy([p.detach() for p in self.dense], network.table.detach(), settings)
         self.place = Place()
+        self.best: dict[str, Tensor] = {}
+
+    @property
+    def over(self) -> bool:
+        """Whether all epochs are done, or patience is at its end."""
+        settings, best = self.settings, self.place.best
+        waited = self.place.epoch - best.epoch if best is not None else 0
+        return self.place.epoch >= settings.epochs or (0 < settings.patience <= waited)
 
     def step(self, batch: Batch, lr: float) -> None:
         """One batch: loss, gradients, a step; losses and right labels are added up."""
@@ -78,6 +59,18 @@ class Run:
         place.so_far.right += int(correct)
         place.so_far.tokens += batch.tokens
 
+    def judge(self, figure: float, corpus: str) -> None:
+        """Remember these weights if no evaluation before was as good."""
+        if self.place.best is None or figure > self.place.best.figure:
+            self.place.best = Best(self.place.epoch, figure, corpus)
+            self.best = {name: x.clone() for name, x in self.weights().items()}
+
+    @torch.no_grad()
+    def take_best(self) -> None:
+        """Go back to the weights of the best epoch."""
+        for name, weight in self.weights().items():
+            weight.copy_(self.best[name])
+
     def check(self) -> None:
         """Weights that are not finite are never kept."""
         for name, tensor in self.tensors().items():
@@ -93,17 +86,41 @@ class Run:
             "fewer blocks (--depth)",
         )
 
+    def weights(self) -> dict[str, Tensor]:
+        return {name: p.detach() for name, p in self.network.named_parameters()}
+
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor that a checkpoint holds, by name."""
-        found = {f"weight.{n}": p.detach() for n, p in self.network.named_parameters()}
+        found = {f"weight.{name}": x for name, x in self.weights().items()}
         for i, slot in enumerate(self.optimizer.slots):
             found |= {f"moment{i}.{n}": x for n, x in zip(self.names, slot, strict=True)}
-        return found
+        return found | {f"best.{name}": x for name, x in self.best.items()}
+
+    def begin(self, place: Place) -> None:
+        """Go on from this place, with the tensors that are still to come."""
+        self.place = place
+        self.optimizer.begin(place.step)
+        if place.best is not None:
+            self.best = {name: torch.empty_like(x) for name, x in self.weights().items()}
 
     @torch.no_grad()
     def restore(self, tensors: dict[str, Tensor], place: Place) -> None:
-        """Go on from a checkpoint."""
-        for name, tensor in self.tensors().items():
-            tensor.copy_(tensors[name])
-        self.place = place
-        self.optimizer.begin(place.step)
+        """Go on from a checkpoint; refuses tensors that this run cannot have."""
+        self.begin(place)
+        wanted = self.tensors()
+        for name in sorted({*wanted, *tensors}):
+            given, own = tensors.get(name), wanted.get(name)
+            if given is None or own is None or _kind(given) != _kind(own):
+                raise TrainingError(
+                    f"{name} is {_kind(given)}, and {_kind(own)} with these settings",
+                    remedy=REMEDY,
+                )
+            if not given.isfinite().all():
+                raise TrainingError(f"{name} is not finite", remedy=REMEDY)
+            own.copy_(given)
+
+
+def _kind(tensor: Tensor | None) -> str:
+    if tensor is None:
+        return "missing"
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from rankone.corpus import Corpus
 from rankone.drawing import BLUE, GREEN, GREY, ORANGE, write_plots
-from rankone.files import make_directory, write_file
+from rankone.files import write_file
 from rankone.progress import Progress
 from rankone.train.curves import PAPER, Curve, as_csv
 from rankone.train.runs import Workers, train_all
@@ -79,9 +79,9 @@ def sweep(
 ) -> Sweep:
     """Train with every choice changed by itself; write sweep.csv, .png and .svg.
 
-    What the directory holds already is gone on with.
+    Existing runs are resumed.
     """
-    home = make_directory(directory)
+    home = Path(directory)
     settings = settings or Settings(epochs=EPOCHS)
     runs = {
         _name(change): replace(settings, **change)

@@ -3,104 +3,126 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from rankone.corpus import Ceiling, Corpus, as_corpus, contexts
-from rankone.corpus.ceilings import best_targets
+from rankone.corpus import Corpus
 from rankone.errors import TrainingError
-from rankone.nn import Model, TokenClassifier
 from rankone.nn.store import save_into
 from rankone.progress import Progress
-from rankone.train.directory import RunDirectory
+from rankone.train.begin import announce, begin_writing, share, watch
+from rankone.train.directory import RunDirectory, fingerprint
+from rankone.train.document import Document, Line
+from rankone.train.evaluation import Evaluation
 from rankone.train.initial import initial
-from rankone.train.log import open_log
+from rankone.train.inputs import read_inputs
+from rankone.train.log import Log
 from rankone.train.loop import fit
+from rankone.train.memory import check_memory
 from rankone.train.precision import arithmetic
 from rankone.train.processes import join
-from rankone.train.scores import score
 from rankone.train.settings import Settings
-from rankone.train.state import Place, Run
-from rankone.train.trained import Trained
+from rankone.train.start import Given, Start, start
+from rankone.train.state import Run
+from rankone.train.trained import Trained, finish
 
 
 def train_model(
     corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
-    settings: Settings | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    checkpoint_seconds: float = 60.0,
+    checkpoint_seconds: float | None = None,
     evaluate: Sequence[Corpus | str | os.PathLike[str]] = (),
     tensorboard: str | os.PathLike[str] | None = None,
-    threads: int = 1,
+    threads: int | None = None,
     device: str = "cpu",
+    reading: Mapping[str, Any] | None = None,
     progress: Progress = lambda *_: None,
+    on_epoch: Callable[[Line], None] = lambda _: None,
 ) -> Trained:
     """Train a Transformer on a labelled corpus, by cross-entropy over its tokens.
 
-    `out` is the directory for the log, checkpoints, and at last the model, which `load` and every
-    command read as they read a memorized one. A run that was stopped, at any moment, goes on from
-    its last checkpoint with `resume`, and ends with the same bits on the same machine and number of
-    `threads` (more than one pays for large networks only); one that is finished goes on if there
-    are more epochs now. A checkpoint is written every `checkpoint_seconds`. The finished model is
-    measured on the corpora in `evaluate` too. Under torchrun every process takes its share of each
-    batch. `progress` is told the stage and the share of the work that is done.
+    `settings` are `Settings`, or a mapping of those that are not the default. `out` is the
+    directory for the log, checkpoints, and at last the model, which `load` and every command read
+    as they read a memorized one. A checkpoint is written every `checkpoint_seconds` (60).
+
+    A run that was stopped, at any moment, continues from its last checkpoint with `resume`, and
+    ends with the same bits on the same machine and number of `threads` (1; more pay for large
+    networks only); one that is finished goes on if there are more epochs now. A resumed run has the
+    settings, `reading`, `threads` and `checkpoint_seconds` it was started with; a mapping changes
+    only what it names (epochs, patience, lr, schedule or accuracy).
+
+    After every epoch the model is measured on the corpora in `evaluate`. Files are read with the
+    keyword arguments of `read_corpus` in `reading`. Under torchrun every process takes its share of
+    each batch. `progress` gets the stage and the share of the work that is done, `on_epoch` each
+    line of the log.
 
     >>> import rankone
-    >>> settings = rankone.Settings(epochs=300)
-    >>> rankone.train_model(rankone.read_corpus("toy"), settings).wrong
+    >>> rankone.train_model("toy", {"epochs": 300}).wrong
     0
     """
     if resume and out is None:
         raise TrainingError("no directory to resume from", remedy="name it with out (--out)")
-    settings = settings or Settings()
-    corpus = as_corpus(corpus)
-    settings.network(corpus)  # refuses what does not go together, before all the work
-    others = [as_corpus(other) for other in evaluate]
+    if checkpoint_seconds is not None and out is None:
+        raise TrainingError(
+            "checkpoint_seconds has no effect without a directory",
+            remedy="name it with out (--out)",
+        )
+    given = Given(settings, reading, threads, checkpoint_seconds)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(arithmetic(threads))
         processes = stack.enter_context(join(device))
         board = Path(tensorboard) if tensorboard is not None and processes.first else None
-        directory = None
-        if out is not None and processes.first:
-            directory = RunDirectory(
-                Path(out),
-                corpus,
-                machine={"threads": threads, "processes": processes.world},
-                seconds=checkpoint_seconds,
-                board=board,
-            )
-        run = Run(initial(corpus, settings).to(processes.device), settings, processes)
+        directory = RunDirectory(Path(out), board=board) if out is not None else None
 
-        def begin() -> list[str]:
-            if directory is None:
-                return []
-            stack.enter_context(directory.begun(resume=resume))
-            return _go_on(run, directory)
-
-        remarks = processes.first_does(begin) or []
-        _share(run)
-
-        def keep(*, now: bool = False) -> None:
+        def open_directory() -> Start:
+            before = None
             if directory is not None:
-                directory.keep(run, now=now)
+                stack.enter_context(directory.opened(resume=resume))
+                before = directory.found.document if directory.found else None
+            return start(given, before, str(out))
 
-        log = stack.enter_context(
-            open_log(directory.log if directory else None, board, run.place.epoch)
+        begun = processes.tell(processes.first_does(open_directory))
+        assert begun is not None
+        corpus, others, how = read_inputs(corpus, evaluate, begun.reading, explicit=bool(reading))
+        check_inputs(corpus, others, begun.settings, directory)
+        stack.enter_context(arithmetic(begun.threads))
+        run = Run(initial(corpus, begun.settings).to(processes.device), begun.settings, processes)
+        document = Document(
+            settings=begun.settings,
+            corpus=fingerprint(corpus),
+            threads=begun.threads,
+            processes=processes.world,
+            device=str(processes.device),
+            checkpoint_seconds=begun.checkpoint_seconds,
+            reading=how,
+            evaluated=[other.source for other in others],
+            changes=begun.changes,
+            place=run.place,
         )
-        if not run.place.step:  # before the log: where there is a log, there is a checkpoint
-            keep(now=True)
-        log.begin(run.place.curve)
-        fit(run, corpus, log, keep, progress)
+        evaluation = Evaluation(corpus, others)
+        if not processes.first:
+            directory = None
+
+        def begin() -> tuple[Log, list[str]]:
+            remarks = list(begun.changes)
+            if directory is not None:
+                directory.restore(run, corpus, document)
+                remarks = [*directory.remarks, *remarks]
+            remarks += watch(run, evaluation)
+            announce(directory, begun, remarks, resume=resume)
+            return begin_writing(stack, directory, board, run, document), remarks
+
+        log, remarks = processes.first_does(begin) or (Log(None), [])
+        share(run)
+        keep = partial(directory.keep, run, document) if directory is not None else _nothing
+        fit(run, corpus, evaluation, log, keep, progress, on_epoch)
         keep(now=True)
-        result = _finish(run, corpus, others, remarks)
+        result = finish(run, corpus, others, document, remarks)
         if directory is not None:
             result.files.append(directory.log)
             files = result.model.files(report=result.to_json())
@@ -108,70 +130,20 @@ def train_model(
     return result
 
 
-def _go_on(run: Run, directory: RunDirectory) -> list[str]:
-    """Bring the run to where its last checkpoint is, if there is one."""
-    found, remarks = directory.find(run.settings)
-    for remark in remarks:  # at once: the report may be hours away
-        logging.getLogger("rankone").warning(remark)
-    if found is not None:
-        run.restore(found.tensors, Place.from_json(found.document["place"]))
-    return remarks
+def _nothing(*, now: bool = False) -> None:
+    """Keeps no checkpoint."""
 
 
-def _share(run: Run) -> None:
-    """All processes begin where the first one is."""
-    if run.processes.world > 1:
-        tensors, place = run.tensors(), run.processes.tell(run.place)
-        run.processes.agree(list(tensors.values()))
-        run.restore(tensors, place)
-
-
-def _finish(run: Run, corpus: Corpus, others: list[Corpus], remarks: list[str]) -> Trained:
-    run.check()
-    network = run.network.cpu()
-    set_unknown_row(network, corpus)
-    model = Model(network, corpus.vocabulary, corpus.label_names, corpus.reading)
-    place = run.place
-    try:
-        with np.errstate(over="raise", invalid="raise"):
-            own, *evaluations = [score(model, one) for one in (corpus, *others)]
-    except FloatingPointError:
-        raise run.diverged("the output", place.step) from None
-    return Trained(
-        model=model,
-        source=corpus.source,
-        tokens=corpus.n_tokens,
-        sentences=corpus.n_sentences,
-        parameters=sum(p.numel() for p in network.parameters()),
-        epochs=place.epoch,
-        steps=place.step,
-        loss=place.curve[-1]["loss"],
-        accuracy=own.accuracy,
-        wrong=own.tokens - own.right,
-        ceilings=ceilings(corpus, run.settings),
-        curve=place.curve,
-        evaluations=evaluations,
-        settings={**run.settings.to_json(), "scheme": corpus.scheme},
-        seconds=place.seconds,
-        tokens_per_second=place.epoch * corpus.n_tokens / place.seconds,
-        remarks=remarks,
-        files=[],
-    )
-
-
-def ceilings(corpus: Corpus, settings: Settings) -> dict[str, Ceiling]:
-    """The best of any function of the token, and of all that the network sees."""
-    seen = {
-        "token": contexts.by_token(corpus),
-        "input": contexts.visible_contexts(corpus, positions=settings.positions, causal=False),
-    }
-    errors = {name: best_targets(seen[name], corpus.label_ids).errors for name in seen}
-    return {name: Ceiling.of(e, corpus.n_tokens) for name, e in errors.items()}
-
-
-@torch.no_grad()
-def set_unknown_row(network: TokenClassifier, corpus: Corpus) -> None:
-    """An unknown word is most like the rarest, those seen once: it stands at their mean."""
-    times = np.bincount(corpus.token_ids, minlength=len(corpus.vocabulary))
-    alike = np.flatnonzero(times == times.min())
-    network.table[-1] = network.table[torch.from_numpy(alike)].mean(0)
+def check_inputs(
+    corpus: Corpus, others: list[Corpus], settings: Settings, directory: RunDirectory | None
+) -> None:
+    """Before all the work, not after."""
+    check_memory(corpus, settings)
+    if settings.patience and not others:
+        found = directory and directory.found
+        before = found.document.evaluated[:1] if found else []
+        raise TrainingError(
+            "patience waits for a better evaluation, but there is nothing to evaluate on",
+            remedy=f"name a file with --evaluate{''.join(f' (it was {name})' for name in before)}, "
+            "or give --patience 0",
+        )

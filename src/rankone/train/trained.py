@@ -6,9 +6,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from rankone.corpus import Ceiling
+from rankone.corpus import Ceiling, Corpus, contexts
+from rankone.corpus.ceilings import best_targets
 from rankone.nn import Model
+from rankone.train.document import Document, Line, Reading
+from rankone.train.evaluation import measure, model_of
 from rankone.train.scores import Scores
+from rankone.train.settings import Settings
+from rankone.train.state import Run
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,9 @@ class Trained:
     that any function could reach: of the ``token`` alone, without any attention, and of the
     ``input``, all that this network sees. ``attention_share`` tells how much of what attention
     could add to the token alone was reached, 1 for all of it; below 0 the token alone would do
-    better. ``remarks`` says what a reader of the figures should know.
+    better. ``best_epoch`` is the epoch whose weights these are, if the run had patience; without it
+    they are those of the last. ``reading`` is how files were asked to be read, ``remarks`` what a
+    reader of the figures should know.
     """
 
     model: Model
@@ -29,14 +36,16 @@ class Trained:
     sentences: int
     parameters: int
     epochs: int
+    best_epoch: int | None
     steps: int
     loss: float
     accuracy: float
     wrong: int
     ceilings: dict[str, Ceiling]
-    curve: list[dict[str, float]]
+    curve: list[Line]
     evaluations: list[Scores]
     settings: dict[str, Any]
+    reading: Reading
     seconds: float
     tokens_per_second: float
     remarks: list[str]
@@ -61,6 +70,50 @@ class Trained:
         }
         figures["evaluations"] = [scores.to_json() for scores in self.evaluations]
         return {"ok": self.ok, "attention_share": self.attention_share, **figures}
+
+
+def finish(
+    run: Run, corpus: Corpus, others: list[Corpus], document: Document, remarks: list[str]
+) -> Trained:
+    """The model and its figures; with patience it is that of the best epoch."""
+    run.check()
+    place, best = run.place, run.place.best
+    if best is not None:
+        run.take_best()
+    model = model_of(run, corpus)
+    own, *evaluations = measure(run, model, (corpus, *others))
+    return Trained(
+        model=model,
+        source=corpus.source,
+        tokens=corpus.n_tokens,
+        sentences=corpus.n_sentences,
+        parameters=sum(p.numel() for p in model.network.parameters()),
+        epochs=place.epoch,
+        best_epoch=best.epoch if best is not None else None,
+        steps=place.step,
+        loss=place.curve[best.epoch - 1 if best is not None else -1]["loss"],
+        accuracy=own.accuracy,
+        wrong=own.tokens - own.right,
+        ceilings=ceilings(corpus, run.settings),
+        curve=place.curve,
+        evaluations=evaluations,
+        settings={**run.settings.to_json(), "scheme": corpus.scheme},
+        reading=document.reading,
+        seconds=place.seconds,
+        tokens_per_second=place.epoch * corpus.n_tokens / place.seconds,
+        remarks=remarks,
+        files=[],
+    )
+
+
+def ceilings(corpus: Corpus, settings: Settings) -> dict[str, Ceiling]:
+    """The best of any function of the token, and of all that the network sees."""
+    seen = {
+        "token": contexts.by_token(corpus),
+        "input": contexts.visible_contexts(corpus, positions=settings.positions, causal=False),
+    }
+    errors = {name: best_targets(seen[name], corpus.label_ids).errors for name in seen}
+    return {name: Ceiling.of(e, corpus.n_tokens) for name, e in errors.items()}
 
 
 def attention_share(accuracy: float, ceilings: dict[str, Ceiling]) -> float | None:

@@ -1,0 +1,91 @@
+"""What commands that run for hours say on the way: epochs, warnings, and how to resume."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rankone.train.document import Line
+
+
+def explicit(context: typer.Context, **values: Any) -> dict[str, Any]:
+    """Of these options, those that the user has given."""
+    sources = {name: context.get_parameter_source(name) for name in values}
+    return {
+        name: values[name]
+        for name, source in sources.items()
+        if source is not None and source.name != "DEFAULT"
+    }
+
+
+def epoch_printer(*, quiet: bool) -> Callable[[Line], None]:
+    """A line per epoch, at once, where the output goes to a file or a pipe; on a terminal there is
+    the progress bar."""
+    stream = sys.stdout  # the bar replaces it while it is shown
+    if quiet or stream is None or stream.isatty():
+        return lambda _: None
+    from rankone.cli.console import plain
+
+    def show(line: Line) -> None:
+        print(plain(epoch_text(line)), file=stream, flush=True)
+
+    return show
+
+
+def epoch_text(line: Line) -> str:
+    """An epoch in words."""
+    parts = [f"epoch {line['epoch']}: loss {line['loss']:.5f}, accuracy {line['accuracy']:.4%}"]
+    for evaluated in line.get("evaluations", []):
+        f1 = "" if evaluated["f1"] is None else f", F1 {evaluated['f1']:.2%}"
+        parts.append(f"{evaluated['source']}: accuracy {evaluated['accuracy']:.4%}{f1}")
+    return "; ".join(parts)
+
+
+@contextlib.contextmanager
+def messages(level: int) -> Iterator[None]:
+    """What training logs from this level on, on standard error."""
+    logger = logging.getLogger("rankone")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("rankone: %(message)s"))
+    before, passed = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        logger.propagate = passed
+
+
+@contextlib.contextmanager
+def interruptible(remedy: Callable[[], str], *, quiet: bool) -> Iterator[None]:
+    """Ctrl-C says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not quiet:
+            print(f"rankone: stopped; {remedy()}", file=sys.stderr)
+        raise
+
+
+def how_to_resume(out: Path | None, command: list[str]) -> str:
+    """What somebody who has pressed Ctrl-C can do."""
+    from rankone.train.checkpoint import NAME
+
+    if out is None:
+        return "nothing was written (no --out DIR)"
+    names = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+    steps = [int(found[1]) for found in map(NAME.fullmatch, names) if found]
+    if not steps:
+        return "nothing was written"
+    return f"continue from the last checkpoint, step {steps[-1]:,}, with\n  {shlex.join(command)}"

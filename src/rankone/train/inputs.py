@@ -1,0 +1,44 @@
+"""The corpora of a run: its own, and those to evaluate on; files are read as asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from rankone.corpus import Corpus, as_corpus, read_corpus
+from rankone.corpus.builtin import is_builtin
+from rankone.corpus.read import read_other
+from rankone.errors import CorpusError, TrainingError
+from rankone.train.document import Reading
+
+Readable = Corpus | str | os.PathLike[str] | Iterable[Any]
+KNOWN = Reading.__annotations__.keys()
+
+
+def read_inputs(
+    corpus: Readable, others: Sequence[Readable], reading: Reading, *, explicit: bool
+) -> tuple[Corpus, list[Corpus], Reading]:
+    """The corpus, those to evaluate on, and how to read them again; `explicit` if the caller said
+    how. What is said of the layout of files leaves built-in corpora as they are."""
+    for name in reading:
+        if name not in KNOWN:
+            raise CorpusError(
+                f"files are not read with {name!r}", remedy=f"give some of {', '.join(KNOWN)}"
+            )
+    named = [given for given in (corpus, *others) if isinstance(given, str | os.PathLike)]
+    if explicit and not named:
+        raise TrainingError(
+            "there is no file to read, so how to read it has no effect",
+            remedy="leave the options for files out, or name a file",
+        )
+    read: Any = read_corpus if explicit and all(map(is_builtin, named)) else read_other
+
+    def one(given: Readable, how: Reading) -> Corpus:
+        return as_corpus(read(given, **how) if isinstance(given, str | os.PathLike) else given)
+
+    first = one(corpus, reading)
+    if not isinstance(corpus, str | os.PathLike):
+        known = {name: value for name, value in first.reading.items() if name in KNOWN}
+        reading = cast(Reading, {**known, **reading})
+    return first, [one(other, reading) for other in others], reading
