@@ -47,17 +47,16 @@ def is_told(error: RankOneError, settings: Settings) -> None:
         assert word in str(error.remedy)
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
 @pytest.mark.parametrize(
-    "change",
+    ("attention", "change"),
     [
-        {"lr": 1e3, "depth": 6},
-        {"lr": 1e10, "optimizer": "sgd"},
-        {"lr": 1e20, "depth": 3},
-        {"lr": 1e38},
-        {"lr": 1e308, "optimizer": "sgd", "momentum": 0.9},
-        {"lr": 1e200, "dtype": "float64", "depth": 2},
-        {"init_std": 1e30, "depth": 3},
+        ("rank1", {"lr": 1e3, "depth": 6}),
+        ("softmax", {"lr": 1e10, "optimizer": "sgd"}),
+        ("rank1", {"lr": 1e20, "depth": 3}),
+        ("softmax", {"lr": 1e38}),
+        ("rank1", {"lr": 1e308, "optimizer": "sgd", "momentum": 0.9}),
+        ("theorem2", {"lr": 1e200, "dtype": "float64", "depth": 2}),
+        ("theorem2", {"init_std": 1e30, "depth": 3}),
     ],
     ids=str,
 )
@@ -79,11 +78,10 @@ def test_a_run_that_diverges(tmp_path: Path, change: dict[str, Any], attention: 
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("lr", [1e-30, 1.0, 1e2, 1e4, 1e8, 1e16, 1e30, 1e39, 1e300])
-@pytest.mark.parametrize("epochs", [1, 3])
-def test_no_learning_rate_ends_in_anything_else(attention: Any, lr: float, epochs: int) -> None:
+@pytest.mark.parametrize("lr", [1e-30, 1e2, 1e8, 1e30, 1e300])
+def test_no_learning_rate_ends_in_anything_else(attention: Any, lr: float) -> None:
     """Either it diverges, and says so, or there is a model of finite numbers."""
-    settings = replace(SMALL, attention=attention, lr=lr, epochs=epochs)
+    settings = replace(SMALL, attention=attention, lr=lr, epochs=3)
     try:
         result = train_model(CORPUS, settings)
     except TrainingError as error:
@@ -95,7 +93,7 @@ def test_no_learning_rate_ends_in_anything_else(attention: Any, lr: float, epoch
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("init_std", [0.0, 1e-300, 1e-46, 1e-39, 1e-20, 1e10, 1e20, 1e37, 1e39])
+@pytest.mark.parametrize("init_std", [0.0, 1e-46, 1e-39, 1e20, 1e37, 1e39])
 def test_no_start_ends_in_anything_else(tmp_path: Path, attention: Any, init_std: float) -> None:
     settings = replace(SMALL, attention=attention, init_std=init_std, epochs=2)
     home = tmp_path / "run"

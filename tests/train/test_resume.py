@@ -19,9 +19,7 @@ import runs
 from rankone import Corpus, Settings, train_model
 from rankone.cli import main
 from rankone.errors import OutputError, TrainingError
-from rankone.train import checkpoint
-from rankone.train.directory import fingerprint
-from rankone.train.document import Document
+from rankone.train.directory import fingerprint, locked
 from runs import log, weights
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills are those of POSIX")
@@ -104,6 +102,7 @@ def test_between_checkpoints_the_work_is_done_again(tmp_path: Path, whole: Path)
 TRAIN = "train", "toy", "--epochs", 40, "--batch-size", 3, "--dim", 4, "--checkpoint-seconds", 0
 
 
+@pytest.mark.slow
 def test_the_command_killed_at_its_start_and_in_the_midst(tmp_path: Path) -> None:
     home = tmp_path / "run"
     process = runs.start(*TRAIN, "--out", home)
@@ -313,25 +312,16 @@ def test_tensorboard_shows_no_epoch_twice(tmp_path: Path) -> None:
     assert runs.board(tmp_path / "board")["loss"] == runs.as_shown(result.curve, "loss")
 
 
-def test_a_second_process_in_the_same_directory_is_refused(tmp_path: Path) -> None:
-    home = tmp_path / "run"
-    first = runs.start("train", "toy", "--epochs", 100_000, "--out", home, "-q")
-    try:
-        runs.until(lambda: (home / "log.jsonl").exists(), first)
-        toy, settings = rankone.read_corpus("toy"), Settings(epochs=100_000)
+def test_a_second_process_in_the_same_directory_is_refused(tmp_path: Path, whole: Path) -> None:
+    home = shutil.copytree(whole, tmp_path / "run")
+    more = replace(SETTINGS, epochs=3)
+    before = {path.name: path.read_bytes() for path in home.iterdir()}
+    with locked(home):
         for _ in range(2):  # being refused does not let go of the first one's hold
             with pytest.raises(OutputError, match="another process trains here"):
-                train_model(toy, settings, out=home, resume=True)
-        with pytest.raises(OutputError):
-            train_model(toy, settings, out=home)
-        assert first.poll() is None
-    finally:
-        runs.kill(first)
-    found, damaged = checkpoint.newest(home, Document)
-    assert found is not None
-    assert damaged == []
-    done = found.document.place.epoch + 1
-    train_model(toy, replace(settings, epochs=done), out=home, resume=True)
+                train_model(CORPUS, more, out=home, resume=True)
+        assert {path.name: path.read_bytes() for path in home.iterdir()} == before
+    assert train_model(CORPUS, more, out=home, resume=True).epochs == 3
 
 
 def test_more_threads_are_remarked(tmp_path: Path, whole: Path) -> None:

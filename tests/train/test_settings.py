@@ -143,7 +143,7 @@ def test_a_sentence_that_is_longer_than_max_length_is_refused():
     corpus = Corpus.from_sentences([(["a"], ["x"]), (["a"] * 3, ["x"] * 3)], source="here")
     with pytest.raises(LengthError, match="3 tokens, but the table of positions has 2") as caught:
         Settings(max_length=2).network(corpus)
-    assert caught.value.where == "here, line 2"
+    assert caught.value.where == "here, sentence 2"
 
 
 OTHER = {
