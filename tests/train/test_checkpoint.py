@@ -213,8 +213,20 @@ def test_another_version_is_told(two: list[Path]) -> None:
     assert "version 9, this reads 2" in newest(two[0].parent)[1][0]
 
 
-def test_a_directory_in_the_place_of_a_checkpoint(two: list[Path]) -> None:
-    (two[0].parent / name(11, b"")).mkdir()
+@pytest.mark.parametrize("what", ["directory", "pipe", "link"])
+def test_no_file_in_the_place_of_a_checkpoint(two: list[Path], what: str, tmp_path: Path) -> None:
+    """A link is not followed, even to a sound checkpoint, and no pipe is waited for."""
+    other = two[0].parent / name(11, b"")
+    if what == "directory":
+        other.mkdir()
+    elif what == "pipe":
+        os.mkfifo(other)
+    else:
+        moved = two[1].rename(tmp_path / "elsewhere")
+        two[1].symlink_to(moved)
+        found, damaged = newest(two[0].parent)
+        assert (found.path, damaged) == (two[0], [f"{two[1]}: damaged (it is no file)"])
+        return
     found, damaged = newest(two[0].parent)
     assert found is not None
     assert found.path == two[1]
@@ -298,8 +310,12 @@ def test_what_was_about_to_be_written_is_cleared(tmp_path: Path) -> None:
     (home / left[0]).write_bytes(b"half")
     (home / left[1]).mkdir()
     (home / left[1] / "new").write_text("{}")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (home / ".config.json-link").symlink_to(mine)
     rankone.train_model(corpus, settings, out=home, resume=True)
-    assert not any((home / name).exists() for name in left)
+    assert not any((home / name).exists() for name in (*left, ".config.json-link"))
+    assert mine.is_dir()
     (home / left[2]).write_text("not ours")
     rankone.train_model(corpus, settings, out=home, resume=True)
     assert (home / left[2]).read_text() == "not ours"

@@ -118,6 +118,8 @@ def _paths(directory: Path) -> list[Path]:
 
 
 def _read(path: Path, description: type[T]) -> Checkpoint[T]:
+    if path.is_symlink() or not path.is_file():  # nor is what a pipe or a link leads to opened
+        raise ValueError("it is no file")
     contents = path.read_bytes()
     named = NAME.fullmatch(path.name)
     if named is None or sha256(contents).hexdigest()[:16] != named[2]:

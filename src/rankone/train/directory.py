@@ -74,7 +74,8 @@ class RunDirectory:
         with locked(self.path):
             for entry in self.path.iterdir():
                 if BEGUN.fullmatch(entry.name):
-                    shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+                    linked = entry.is_symlink()
+                    shutil.rmtree(entry) if entry.is_dir() and not linked else entry.unlink()
             self.holds = True
             yield
 
