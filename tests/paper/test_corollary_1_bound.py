@@ -1,5 +1,6 @@
 """Corollary 1: how many parameters, in each way of counting them."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,5 +51,9 @@ def test_the_size_of_conll():
 
 
 def test_sizes_must_be_positive():
-    with pytest.raises(RankOneError, match="positive"):
-        parameter_counts(0, 1, 1, 1)
+    sizes = {"n": 1, "sentences": 1, "dim": 1, "head_size": 1}
+    for name in sizes:
+        for odd in (0, -1, 1.5, 2.0, np.nan, "2", None, True):
+            with pytest.raises(RankOneError, match=f"^{name} = .* is not a whole number from 1 on"):
+                parameter_counts(**{**sizes, name: odd})
+    assert type(parameter_counts(*np.array([45, 14_041, 128, 1])).paper) is int

@@ -5,10 +5,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from flint import ctx
+from flint import arb, ctx
 from hypothesis import given
 
 from paper.problems import bits, boltz, distance, exceeds, families, needed
+from rankone.errors import VectorError
 from rankone.theory import lemma1, lemma7
 
 
@@ -61,11 +62,41 @@ def test_the_broken_condition_is_named(vectors, why):
     claim = lemma1(vectors)
     assert not claim.ok
     assert why in claim.broken
+    assert claim.log_bound is None
+    assert claim.to_json()["log_bound"] is None
 
 
-def test_without_the_separation_it_fails():
+def test_without_the_separation_it_fails_and_says_nothing():
     """Two points of x e^x / (1 + e^x) on both sides of its least value, almost level."""
     a, b = [0.3, -1.0], [0.3, -0.95595]
-    vectors = [a, b]
-    assert not lemma1(vectors).ok
-    assert not exceeds(distance(a, b), lemma1(vectors).log_bound)
+    claim = lemma1([a, b])
+    assert not claim.ok
+    assert claim.log_bound is None
+    assert not exceeds(distance(a, b), 2 * math.log(math.log(2)) - 2 * 1.0)  # eq. 16 all the same
+
+
+@pytest.mark.parametrize(("step", "short"), [(0.5, None), (-0.5, 0.5), (-(2.0**-40), 2.0**-40)])
+def test_what_is_missing_is_rounded_up(step, short):
+    """With that much more between the two numbers, and no less, the lemma applies."""
+    vectors = [[0.0, needed(2) + step], [0.0, 100.0]]
+    claim = lemma1(vectors)
+    assert claim.ok is (short is None)
+    if short is None:
+        assert claim.missing is None
+    else:
+        assert claim.missing == pytest.approx(short, rel=1e-3)
+        with ctx.workprec(200):
+            assert arb(claim.delta) + arb(claim.missing) > 2 * arb(2).log() + 3
+        assert claim.to_json()["missing"] == claim.missing
+
+
+def test_arb_answers_in_arb_what_is_missing():
+    claim = lemma1([[arb(0), arb(1)]])
+    assert claim.missing.overlaps(2 * arb(2).log() + 2)
+    assert claim.log_bound is None
+
+
+def test_one_vector_for_many_is_named():
+    with pytest.raises(VectorError, match=r"vector 0: 1\.0 is not a list") as caught:
+        lemma1([1.0, 9.0])
+    assert caught.value.remedy == "give lists of numbers, one per vector"

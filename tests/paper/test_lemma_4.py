@@ -51,6 +51,7 @@ def test_the_border_is_decided_to_the_last_bit(n):
 
 def test_the_largest_entry_never_qualifies():
     assert not lemma4([0.0, -50.0], 0).ok
+    assert lemma4([0.0, -50.0], 0).missing == pytest.approx(math.log(2) + 1, rel=1e-15)
     assert not lemma4([3.0], 0).ok
 
 
@@ -64,6 +65,7 @@ def test_the_answer_is_in_the_kind_of_the_question():
         "n": 2,
         "delta": 5.0,
         "threshold": float(arb(2).log() + 1),
+        "missing": None,
         "broken": None,
     }
 
@@ -74,3 +76,9 @@ def test_the_answer_is_in_the_kind_of_the_question():
 def test_what_is_not_a_vector_of_exact_numbers_is_refused(a):
     with pytest.raises(VectorError):
         lemma4(a, 0)
+
+
+@pytest.mark.parametrize("i", [-1, 2, 0.0, True, "0", None], ids=repr)
+def test_what_is_no_place_is_refused(i):
+    with pytest.raises(VectorError, match=r"no entry 2 among 2|not a whole number from 0 on"):
+        lemma4([0.0, -9.0], i)

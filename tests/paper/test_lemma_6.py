@@ -63,7 +63,11 @@ def test_outside_the_hypothesis_it_can_fail():
     a, b = [0.0, -0.5], [0.0, -3.0]
     claim = lemma6(a, b)
     assert claim.broken.startswith("max - a_n = 0.5")
-    assert not exceeds(rise(a, b), claim.log_bound)
+    assert claim.log_bound is None
+    assert claim.missing == pytest.approx(math.log(2) + 2.5, rel=1e-15)
+    p = math.exp(-3.0) / (1 + math.exp(-3.0))
+    log_bound = math.log(2.5 * (0.5 + 2.5 - math.log(2) - 1) * p)  # eq. 103 all the same
+    assert not exceeds(rise(a, b), log_bound)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +83,8 @@ def test_the_broken_condition_is_named(a, b, why):
     claim = lemma6(a, b)
     assert not claim.ok
     assert why in claim.broken
+    assert claim.log_bound is None
+    assert (claim.missing is None) == ("log n + 3" not in why)
 
 
 @pytest.mark.parametrize(("a", "b"), [([0.0], [-9.0]), ([0.0, -9.0], [0.0, 1.0, -9.0]), ([], [])])

@@ -120,5 +120,5 @@ def test_weights_that_do_not_fit_are_refused(shapes):
 def test_an_example_of_another_dimension_is_refused():
     weights = [np.ones((1, 2, 3))] * 3 + [np.ones((1, 3, 2))]
     example = counter_example([1.0, 2.0])
-    with pytest.raises(VectorError, match="vectors of 2 entries"):
+    with pytest.raises(VectorError, match=r"tokens of shape \(4, 2\)"):
         indistinguishable(*weights, example=example)

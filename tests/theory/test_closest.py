@@ -290,11 +290,11 @@ def test_rows_that_are_no_points_are_named(bad: float) -> None:
 def test_what_is_no_question() -> None:
     with pytest.raises(VectorError, match="shape"):
         closest_pair(np.zeros(3))
-    with pytest.raises(VectorError, match="not a table"):
+    with pytest.raises(VectorError, match="not a table of numbers"):
         closest_pair([[1.0], [2.0, 3.0]])
     with pytest.raises(RankOneError, match="none of the choices"):
         closest_pair(np.zeros((3, 1)), among="some")  # type: ignore[arg-type]
-    with pytest.raises(RankOneError, match="a group for each"):
-        closest_pair(np.zeros((3, 1)), groups=[0, 1], among="same")
-    with pytest.raises(RankOneError, match="a group for each"):
-        closest_pair(np.zeros((3, 1)), among="different")
+    for groups in ([0, 1], None, [None, 1, 2], [0.0, np.nan, 1.0], [[0], [1], [2]]):
+        with pytest.raises(RankOneError, match="for 3 rows") as caught:
+            closest_pair(np.zeros((3, 1)), groups=groups, among="same")
+        assert "one whole number or string for each row" in str(caught.value)

@@ -17,6 +17,7 @@ from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
 from rankone.errors import VectorError
+from rankone.theory.given import as_floats
 
 Vector = ArrayLike | Sequence[arb]
 
@@ -115,14 +116,21 @@ def _shift(a: Vector) -> _Shifted:
 
 
 def _numbers(a: Vector) -> NDArray[Any]:
-    numbers = np.asarray(a)
-    if not numbers.size:
-        raise VectorError("the Boltzmann operator needs at least one number")
+    try:
+        numbers = np.asarray(a if not hasattr(a, "detach") else as_floats(a))
+    except ValueError:
+        raise VectorError(
+            "the rows differ in length", remedy="give -inf for what is masked"
+        ) from None
+    if not (numbers.ndim and numbers.size):
+        raise VectorError(
+            "the Boltzmann operator needs a vector", remedy="give one number or more, in a list"
+        )
     if numbers.dtype == object:
         if not all(isinstance(x, arb) and x.is_finite() for x in numbers.flat):
             raise VectorError("numbers must be finite arb, or float64", remedy="convert them first")
         return numbers
-    numbers = numbers.astype(np.float64, copy=False)
+    numbers = as_floats(numbers)
     if not (numbers < np.inf).all():
         raise VectorError(
             "a number is nan or +inf", remedy="only -inf, for masked, may be infinite"

@@ -10,6 +10,7 @@ from flint import arb, ctx
 
 from rankone.errors import VectorError
 from rankone.theory.claims import down, up
+from rankone.theory.given import as_real, as_whole
 
 GUARD = 20  # decimal digits beyond those that tell context ids apart
 BITS = 128  # of the balls the bounds are evaluated in
@@ -86,11 +87,12 @@ def corollary2(
     tokens at different positions apart.) ``vocabulary``, the number of different tokens of X + E,
     is at most nN. `masked`: as in the function of that name, for sentences of different lengths.
     """
+    r_max, epsilon = as_real("r_max", r_max), as_real("epsilon", epsilon)
+    n, sentences = as_whole("n", n), as_whole("sentences", sentences)
     _require(0 < epsilon <= 2 * r_max, f"epsilon = {epsilon} is not in (0, 2 r_max]")
-    _require(n >= 1 and sentences >= 1, f"n = {n} and sentences = {sentences} must be positive")
     with ctx.workprec(BITS):
         step = 2 * arb(r_max) + arb(epsilon)
-        low, high = down(arb(r_max) + arb(epsilon)), up(arb(r_max) + int(n) * step)
+        low, high = down(arb(r_max) + arb(epsilon)), up(arb(r_max) + n * step)
     size = n * sentences if vocabulary is None else vocabulary
     return _mapping(low, high, epsilon, size, n, dim, masked=masked)
 
@@ -98,13 +100,14 @@ def corollary2(
 def _mapping(
     r_min: float, r_max: float, epsilon: float, vocabulary: int, n: int, dim: int, *, masked: bool
 ) -> MappingBound:
+    r_min, r_max = as_real("r_min", r_min), as_real("r_max", r_max)
+    epsilon, n, dim = as_real("epsilon", epsilon), as_whole("n", n), as_whole("dim", dim)
+    vocabulary = as_whole("vocabulary", vocabulary)
     _require(0 < r_min < r_max, f"0 < r_min < r_max is needed, got {r_min} and {r_max}")
     _require(0 < epsilon <= 2 * r_max, f"epsilon = {epsilon} is not in (0, 2 r_max]")
-    _require(n >= 1 and dim >= 1, f"n = {n} and dim = {dim} must be positive")
     _require(
         vocabulary >= n, f"{vocabulary} tokens cannot fill a sequence of {n} without repeating"
     )
-    vocabulary, n, dim = int(vocabulary), int(n), int(dim)  # arb knows no integers of numpy
     with ctx.workprec(BITS):
         low, high, eps, log_n = arb(r_min), arb(r_max), arb(epsilon), arb(n).log()
         scale = arb(vocabulary + 1) ** 4 * arb.pi() * dim / 8 * (2 * log_n + 3) / (eps * low)

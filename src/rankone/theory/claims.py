@@ -23,15 +23,17 @@ class Claim:
     """The statement ``says``, which is claimed only where nothing is ``broken``.
 
     All hypotheses ask that a distance exceeds a threshold: ``delta``, measured on the ``n`` numbers
-    of a vector or on several vectors, and ``threshold``. ``broken`` names the condition that does
-    not hold, with its figures. It is decided in ball arithmetic, so that rounding never lets a
-    lemma apply where it does not.
+    of a vector or on several vectors, and ``threshold``. ``missing`` is how much too small the
+    distance is, rounded up, None if it is not. ``broken`` names the condition that does not hold,
+    with its figures. It is decided in ball arithmetic, so that rounding never lets a lemma apply
+    where it does not.
     """
 
     says: str
     n: int
     delta: Number
     threshold: Number
+    missing: Number | None
     broken: str | None
 
     @property
@@ -49,23 +51,52 @@ class Bound(Claim):
     """A claim that two outputs of the Boltzmann operator lie further apart than exp(``log_bound``).
 
     ``log_bound`` is a natural logarithm, rounded down; it is -inf where the lemma only says that
-    the distance is positive.
+    the distance is positive, and None where it does not apply and so says nothing.
     """
 
-    log_bound: Number
+    log_bound: Number | None
 
 
-def exact(a: Iterable[float | arb]) -> list[arb]:
+def exact(a: Any, name: str) -> list[arb]:
     """The numbers as they are, float or arb; arb with a radius could not be told to be equal."""
-    numbers = [x if isinstance(x, arb) else arb(float(x)) for x in a]
-    if not numbers:
-        raise VectorError("a vector is empty")
-    for i, x in enumerate(numbers):
-        if not (x.is_finite() and x.is_exact()):
+    numbers = []
+    for i, x in enumerate(entries(a, name)):
+        number = _ball(x)
+        if number is None or not (number.is_finite() and number.is_exact()):
             raise VectorError(
-                f"entry {i} is {show(x)}", remedy="give finite floats, or arb without a radius"
+                f"entry {i} is {x!s:.40}",
+                where=name,
+                remedy="give finite numbers that float64 can hold, or arb without a radius",
             )
+        numbers.append(number)
+    if not numbers:
+        raise VectorError("the vector is empty", where=name, remedy="give one number or more")
     return numbers
+
+
+def entries(a: Any, name: str) -> list[Any]:
+    """What a list, an array or a tensor holds."""
+    try:
+        if isinstance(a, str):
+            raise TypeError
+        return list(a.detach() if hasattr(a, "detach") else a)
+    except (TypeError, RuntimeError, NotImplementedError):
+        raise VectorError(
+            f"{a!s:.40} is not a list", where=name, remedy="give lists of numbers, one per vector"
+        ) from None
+
+
+def _ball(x: Any) -> arb | None:
+    """The number, if it is one and a float has its value."""
+    if isinstance(x, arb):
+        return x
+    if isinstance(x, str | complex | np.complexfloating):
+        return None
+    try:
+        number = float(x)
+        return arb(number) if number == x else None
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return None
 
 
 def in_kind(given: Iterable[Row], **figures: Any) -> dict[str, Any]:
@@ -78,7 +109,7 @@ def in_kind(given: Iterable[Row], **figures: Any) -> dict[str, Any]:
 def _float(name: str, value: Any) -> Any:
     if not isinstance(value, arb):
         return value
-    return down(value) if name == "log_bound" else float(value)
+    return {"log_bound": down, "missing": up}.get(name, float)(value)
 
 
 def down(x: arb) -> float:

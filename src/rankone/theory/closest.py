@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone.errors import RankOneError, VectorError
+from rankone.theory.given import as_floats, as_labels
 from rankone.theory.search import LOST, Floats, Search, U
 
 LARGEST = 2.0**900  # above it, norms and sums might leave float64
@@ -64,12 +65,7 @@ def closest_pair(
         raise RankOneError(f"among={among!r} is none of the choices", remedy="all, same, different")
     labels = np.zeros(len(x), dtype=np.int64)
     if among != "all":
-        labels = np.asarray(groups)
-        if groups is None or labels.shape != (len(x),):
-            raise RankOneError(
-                f"among={among!r} needs a group for each of the {len(x)} points",
-                remedy="give groups, one whole number per point",
-            )
+        labels = as_labels(groups, len(x), "groups")
     if len(x) < 2:
         return None
     search = Search(x, labels, among)
@@ -88,15 +84,7 @@ def closest_pair(
 
 def as_table(vectors: ArrayLike) -> Floats:
     """One vector per row, whatever numbers are in it."""
-    try:
-        given = np.asarray(vectors)
-        if given.dtype.kind not in "biufO":  # not text or dates, which could be converted
-            raise TypeError(str(given.dtype))
-        x = given.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise VectorError(
-            f"not a table of numbers ({error})", remedy="give one vector per row, all of one length"
-        ) from None
+    x = as_floats(vectors, "a table of numbers")
     if x.ndim != 2 or x.shape[1] == 0:
         raise VectorError(f"an array of shape {x.shape}", remedy="give one vector per row")
     return x

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from rankone.errors import VectorError
 from rankone.theory.closest import as_points, closest_pair
+from rankone.theory.given import as_labels
 from rankone.theory.search import Ints
 from rankone.theory.separation import norms
 
@@ -50,12 +51,10 @@ def contextual(ids: ArrayLike, contexts: ArrayLike) -> Contextual:
     Tokens with equal numbers in `contexts` have the same context and may have the same id, or ids
     that differ by rounding; each of them is compared with the tokens of all other contexts.
     """
-    q, groups = as_points(ids), np.asarray(contexts)
-    if not len(q) or groups.shape != (len(q),):
-        raise VectorError(
-            f"{len(q)} context ids and contexts of shape {groups.shape}",
-            remedy="give one row of ids and one context number for each of one or more tokens",
-        )
+    q = as_points(ids)
+    groups = as_labels(contexts, len(q), "contexts")
+    if not len(q):
+        raise VectorError("no context ids", remedy="give one row for each of one or more tokens")
     sizes = norms(q)
     found = closest_pair(q, groups=groups, among="different")
     return Contextual(
@@ -76,10 +75,21 @@ def definition2_contexts(sequences: Iterable[Sequence[Hashable]]) -> Ints:
     Tokens are counted through all sequences. Definition 2 wants context ids apart where the sets
     V^(i), V^(j) of the sequences or the tokens themselves differ; order and repeats do not count.
     """
+    if isinstance(sequences, str):
+        raise VectorError("a string is no list of sequences", remedy="give a list of token lists")
     seen: dict[tuple[Hashable, frozenset[Hashable]], int] = {}
     contexts: list[int] = []
-    for sequence in sequences:
-        tokens = frozenset(sequence)
-        for token in sequence:
-            contexts.append(seen.setdefault((token, tokens), len(contexts)))
+    try:
+        for sequence in sequences:
+            # The numbers of a tensor are equal to nothing but themselves until they leave it.
+            row = [getattr(x, "item", lambda x=x: x)() for x in sequence]
+            tokens = frozenset(row)
+            for token in row:
+                contexts.append(seen.setdefault((token, tokens), len(contexts)))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise VectorError(
+            f"these are not sequences of tokens: {error}",
+            where=f"token {len(contexts) + 1}",
+            remedy="give a list of lists of strings or whole numbers",
+        ) from None
     return np.array(contexts, dtype=np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rankone.errors import RankOneError
+from rankone.theory.given import as_whole
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ def parameter_counts(n: int, sentences: int, dim: int, head_size: int = 1) -> Pa
 
     n, N, d, s are ``n``, ``sentences``, ``dim`` and ``head_size``.
     """
-    if min(n, sentences, dim, head_size) < 1:
-        raise RankOneError(f"sizes must be positive, got {(n, sentences, dim, head_size)}")
+    n, sentences = as_whole("n", n), as_whole("sentences", sentences)
+    dim, head_size = as_whole("dim", dim), as_whole("head_size", head_size)
     units = n * sentences
     factors, separate = 4 * (head_size + dim), dim * (2 * units + dim)
     return ParameterCounts(

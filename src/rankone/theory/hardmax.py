@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankone.errors import VectorError
+from rankone.theory.given import as_floats
 
 Floats = NDArray[np.float64]
 
@@ -65,9 +66,11 @@ class Indistinguishable:
 
 def counter_example(direction: ArrayLike) -> CounterExample:
     """The two sequences of Theorem 1 along a given direction, which may be any but 0."""
-    v = np.asarray(direction, dtype=np.float64)
+    v = as_floats(direction)
     if v.ndim != 1 or not v.any() or not np.isfinite(v).all():
-        raise VectorError("the direction must be a finite vector that is not 0")
+        raise VectorError(
+            "the direction must be a finite vector that is not 0", remedy="give a list of numbers"
+        )
     mantissa, exponent = np.frexp(v)
     with np.errstate(over="ignore"):
         v = np.ldexp(np.round(np.ldexp(mantissa, 50)), exponent - 50)
@@ -91,38 +94,37 @@ def indistinguishable(
     (d x s). By default v is (1, ..., 1).
     """
     weights = [_exact(w) for w in (key, query, value, output)]
-    shapes = [w.shape for w in weights]
-    example = example or counter_example(np.ones(shapes[0][-1:]))
-    heads, size, dim = (*shapes[0], 0, 0, 0)[:3]
-    if shapes != [(heads, size, dim)] * 3 + [(heads, dim, size)] or dim != len(example.direction):
-        raise VectorError(
-            f"weights of shapes {shapes} for vectors of {len(example.direction)} entries",
-            remedy="give key, query and value as (heads, s, d), output as (heads, d, s)",
-        )
+    example = example or counter_example(np.ones(weights[0].shape[-1:] or 1))
     places = list(example.shared)
     first, second = (
-        hardmax_attention(_exact(tokens), *weights)[places]
-        for tokens in (example.first, example.second)
+        hardmax_attention(tokens, *weights)[places] for tokens in (example.first, example.second)
     )
     witness = None
     for i, j in np.argwhere(first != second)[:1].tolist():
         witness = Difference(places[i], j, first[i, j], second[i, j])
-    return Indistinguishable(heads, witness)
+    return Indistinguishable(len(weights[0]), witness)
 
 
 def hardmax_attention(
-    z: NDArray[Any],
-    key: NDArray[Any],
-    query: NDArray[Any],
-    value: NDArray[Any],
-    output: NDArray[Any],
+    z: ArrayLike, key: ArrayLike, query: ArrayLike, value: ArrayLike, output: ArrayLike
 ) -> NDArray[Any]:
     """F_H(Z) = Z + sum_i W^O_i (W^V_i Z) sigma_H[(W^K_i Z)^T (W^Q_i Z)]   (eq. 5), on fractions.
 
-    Tokens are rows; all arrays hold `Fraction`. Hardmax shares the weight among the largest scores.
+    Tokens are rows; all arrays hold numbers, or `Fraction`, as the result does. Hardmax shares the
+    weight among the largest scores.
     """
-    out = z
-    for k, q, v, o in zip(key, query, value, output, strict=True):
+    out = z = _exact(z)
+    weights = [_exact(w) for w in (key, query, value, output)]
+    shapes = [w.shape for w in weights]
+    heads, size, dim = (*shapes[0], 0, 0, 0)[:3]
+    fits = shapes == [(heads, size, dim)] * 3 + [(heads, dim, size)]
+    if not (fits and z.ndim == 2 and z.shape[1] == dim and z.size):
+        raise VectorError(
+            f"weights of shapes {shapes} for tokens of shape {z.shape}",
+            remedy="give key, query and value as (heads, s, d), output as (heads, d, s), and one "
+            "row of d numbers for each of one or more tokens",
+        )
+    for k, q, v, o in zip(*weights, strict=True):
         scores = (z @ q.T) @ (z @ k.T).T
         largest = scores == scores.max(axis=1, keepdims=True)
         share = _exact(largest) / largest.sum(axis=1, keepdims=True).astype(object)
@@ -131,7 +133,13 @@ def hardmax_attention(
 
 
 def _exact(x: ArrayLike) -> NDArray[Any]:
-    numbers = np.asarray(x, dtype=np.float64)
+    try:
+        given = np.asarray(x)
+        if given.dtype == object and all(isinstance(number, Fraction) for number in given.flat):
+            return given
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    numbers = as_floats(x)
     if not np.isfinite(numbers).all():
-        raise VectorError("a weight is not finite")
+        raise VectorError("a weight is not finite", remedy="give finite numbers")
     return np.asarray(np.vectorize(Fraction, otypes=[object])(numbers))

@@ -7,8 +7,9 @@ are the paper's; where the wording was repaired the docstring says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from flint import arb
@@ -20,6 +21,7 @@ from rankone.theory.claims import (
     Bound,
     Claim,
     Row,
+    entries,
     exact,
     in_kind,
     log,
@@ -27,6 +29,7 @@ from rankone.theory.claims import (
     show,
     smallest_gap,
 )
+from rankone.theory.given import as_whole
 
 
 def lemma4(a: Row, i: int) -> Claim:
@@ -45,10 +48,11 @@ def lemma6(a: Row, b: Row) -> Bound:
     a and b agree but for their last entries a_n > b_n, and delta = max_{i < n} a_i - a_n exceeds
     log n + 3; p = sigma_S[b]. The lemma is stated for any smaller delta, which gives less.
     """
-    x, y = exact(a), exact(b)
+    a, b = entries(a, "a"), entries(b, "b")
+    x, y = exact(a, "a"), exact(b, "b")
     n = _length([x, y])
     if n < 2:
-        raise VectorError("Lemma 6 needs two numbers or more")
+        raise VectorError("Lemma 6 is about two numbers or more", remedy="give longer vectors")
     delta, needed, drop = max(x[:-1]) - x[-1], arb(n).log() + 3, x[-1] - y[-1]
     broken = None
     if differ := [i for i in range(n - 1) if x[i] != y[i]]:
@@ -58,16 +62,10 @@ def lemma6(a: Row, b: Row) -> Bound:
         broken = f"the last entry is {show(x[-1])} in a, not above {show(y[-1])} in b"
     elif not delta > needed:
         broken = f"max - a_n = {show(delta)} does not exceed log n + 3 = {show(needed)}"
-    figures = in_kind(
-        (a, b),
-        says="Lemma 6: boltz(b) - boltz(a) > exp(log_bound)",
-        n=n,
-        delta=delta,
-        threshold=needed,
-        broken=broken,
-        log_bound=log(drop * (delta + drop - arb(n).log() - 1)) + y[-1] - log_partition(y),
-    )
-    return Bound(**figures)
+    says = "Lemma 6: boltz(b) - boltz(a) > exp(log_bound)"
+    figures = _figures((a, b), says, n, delta, needed, broken)
+    log_bound = log(drop * (delta + drop - arb(n).log() - 1)) + y[-1] - log_partition(y)
+    return Bound(**figures, **in_kind((a, b), log_bound=None if broken else log_bound))
 
 
 def lemma7(a: Row, b: Row) -> Bound:
@@ -78,7 +76,8 @@ def lemma7(a: Row, b: Row) -> Bound:
     entries of both together are more than 2 log n + 3 apart. (Eq. 114 prints i > j; the order is
     decreasing, so i < j is meant.)
     """
-    rows = exact(a), exact(b)
+    a, b = entries(a, "a"), entries(b, "b")
+    rows = exact(a, "a"), exact(b, "b")
     n = _length(rows)
     return _pair("Lemma 7", (a, b), rows, n, arb(n).log() ** 2)
 
@@ -88,9 +87,11 @@ def lemma1(vectors: NDArray[np.float64] | Sequence[Row]) -> Bound:
 
     For all a, b of ``vectors`` that differ AS SETS (the paper says a != b, but boltz does not see
     the order), where no entry is repeated in a vector, and any two different entries of all
-    vectors together are more than 2 log n + 3 apart. r is the largest |a_k|.
+    vectors together are more than 2 log n + 3 apart. r is the largest |a_k|. Where that is not so,
+    ``broken`` says why, ``missing`` by how much, and there is no bound.
     """
-    rows = [exact(row) for row in vectors]
+    vectors = [entries(row, f"vector {i}") for i, row in enumerate(entries(vectors, "vectors"))]
+    rows = [exact(row, f"vector {i}") for i, row in enumerate(vectors)]
     n, r = _length(rows), max(abs(x) for row in rows for x in row)
     return _apart("Lemma 1", vectors, rows, n, log(arb(n).log() ** 2) - 2 * r)
 
@@ -114,19 +115,24 @@ def appendix_c(a: Row, b: Row) -> Bound:
     itself, tells these apart. Eq. 16 survives masks for n >= 2 although its proof does not: where
     n numbers lie in (-r, r), 2r > (n-1) delta, and 2r e^{-2r} is enough.
     """
-    rows = [exact([x for x in row if x != -math.inf]) for row in (a, b)]
+    a, b = entries(a, "a"), entries(b, "b")
+    visible = ([x for x in row if not _is_masked(x)] for row in (a, b))
+    rows = [exact(row, name) for row, name in zip(visible, "ab", strict=True)]
     n = max(map(len, rows))
     return _pair("Appendix C", (a, b), rows, n, arb(n).log() + 1)
 
 
 def _sign(a: Row, i: int, reserve: int, says: str) -> Claim:
-    x = exact(a)
+    a = entries(a, "a")
+    x = exact(a, "a")
+    i = as_whole("i", i, least=0)
+    if i >= len(x):
+        raise VectorError(f"there is no entry {i} among {len(x)}", remedy="count from 0")
     delta, needed = max(x) - x[i], arb(len(x)).log() + reserve
     broken = None
     if not delta > needed:
         broken = f"max - a[{i}] = {show(delta)} does not exceed log n + {reserve} = {show(needed)}"
-    figures = in_kind([a], says=says, n=len(x), delta=delta, threshold=needed, broken=broken)
-    return Claim(**figures)
+    return Claim(**_figures([a], says, len(x), delta, needed, broken))
 
 
 def _pair(
@@ -144,7 +150,7 @@ def _pair(
 
 def _apart(
     name: str,
-    given: Iterable[Row],
+    given: Sequence[Row],
     rows: Sequence[Sequence[arb]],
     n: int,
     log_bound: arb,
@@ -156,20 +162,40 @@ def _apart(
     broken = broken or repeated(rows)
     if broken is None and not delta > needed:
         broken = f"{pair} are {show(delta)} apart, not more than 2 log n + 3 = {show(needed)}"
-    figures = in_kind(
+    says = f"{name}: |boltz(a) - boltz(b)| > exp(log_bound)"
+    figures = _figures(given, says, n, delta, needed, broken)
+    return Bound(**figures, **in_kind(given, log_bound=None if broken else log_bound))
+
+
+def _figures(
+    given: Sequence[Row], says: str, n: int, delta: arb, needed: arb, broken: str | None
+) -> dict[str, Any]:
+    """What every claim has; `missing` only where the distance is what is wrong."""
+    missing = None if delta > needed else needed - delta
+    return in_kind(
         given,
-        says=f"{name}: |boltz(a) - boltz(b)| > exp(log_bound)",
+        says=says,
         n=n,
         delta=delta,
         threshold=needed,
+        missing=missing,
         broken=broken,
-        log_bound=log_bound,
     )
-    return Bound(**figures)
+
+
+def _is_masked(x: Any) -> bool:
+    if isinstance(x, arb | int | float):  # the largest arb are finite, though no float is
+        return bool(x == -math.inf)
+    try:
+        return not isinstance(x, str) and float(x) == -math.inf
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return False  # and no number, as `exact` will find
 
 
 def _length(rows: Sequence[Sequence[arb]]) -> int:
     lengths = {len(row) for row in rows}
+    if not lengths:
+        raise VectorError("there are no vectors", remedy="give one or more")
     if len(lengths) != 1:
         raise VectorError(
             f"the vectors have {sorted(lengths)} entries, one length is needed",
