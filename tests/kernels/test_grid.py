@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import shutil
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 import rankone
-from rankone.kernels import cells, grid, rank1_attention
+from rankone.kernels import cells, compiled, grid, rank1_attention
 from rankone.kernels.exponential import exponential
 from rankone.kernels.grid import error_bound
 
@@ -168,6 +169,29 @@ def test_a_finer_grid_has_a_smaller_bound_and_more_keys_a_larger_one():
     assert error_bound(1000) < error_bound(10**6) < 1e-12
     coarse = error_bound(1000, terms=4)
     assert error_bound(1000, terms=4, bits=12) < coarse < error_bound(1000, terms=3)
+
+
+def test_machine_code_is_made_from_no_other_files_than_its_fingerprint():
+    folder = Path(compiled.__file__).parent
+    for path in sorted(folder.glob("*.py")):
+        tree = ast.parse(path.read_text())
+        imported = {
+            (node.module, alias.name)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module
+            for alias in node.names
+        }
+        makes_code = {module.split(".")[0] for module, _ in imported} & {"numba", "llvmlite"}
+        makes_code |= {name for _, name in imported} & {"compiled"}
+        assert not makes_code or path.stem in compiled.SOURCES, path
+        if path.stem in compiled.SOURCES:
+            room = "rankone.kernels"
+            names = [
+                name if module == room else module.removeprefix(f"{room}.")
+                for module, name in imported
+                if module.startswith(room)
+            ]
+            assert set(names) <= set(compiled.SOURCES), path
 
 
 @pytest.mark.slow

@@ -19,23 +19,22 @@ def drawn(q, n, c, seed=0):
 
 
 @each_form
-@pytest.mark.parametrize("c", [1, 2])
-def test_second_derivatives_agree_with_differences(causal, c, monkeypatch):
-    monkeypatch.setattr(sweep, "LEAF", 2)
-    mask = torch.tensor([[[True, True, False, True]], [[True] * 4]])
+def test_second_derivatives_agree_with_differences(causal, monkeypatch):
+    monkeypatch.setattr(sweep, "LEAF", 1)
+    mask = torch.tensor([[[True, True, False]], [[False, True, True]]])
 
     def attend(query, key, value):
         return rank1_attention(query, key, value, causal=causal, mask=mask, method="linear")
 
-    assert gradgradcheck(attend, drawn(5, 4, c))
+    assert gradgradcheck(attend, drawn(2, 3, 2))
 
 
 @each_form
-@pytest.mark.parametrize("scale", [0.1, 3.0, 100.0])
+@pytest.mark.parametrize("scale", [0.1, 100.0])
 def test_derivatives_of_three_orders_agree_with_the_table(causal, scale, monkeypatch):
     """The gradient that comes in depends on the inputs too, as it does in a real loss."""
-    monkeypatch.setattr(sweep, "LEAF", 64)
-    query, key, value = drawn(200, 150, 1, seed=1)
+    monkeypatch.setattr(sweep, "LEAF", 32)
+    query, key, value = drawn(80, 70, 1, seed=1)
     found = {}
     for method in ("linear", "direct"):
         out = rank1_attention(scale * query, key, value, causal=causal, method=method)

@@ -466,7 +466,7 @@ def test_what_does_not_fit_is_said(parts, given, method):
 
 @whether_causal
 def test_memory_is_that_of_a_few_columns(causal):
-    n = 300_000
+    n = 100_000
     problem = hard.random_problem(n, 3.0, causal=causal)
     parts = [part.requires_grad_() for part in problem[:3]]
     attend(hard.random_problem(3000, 3.0, causal=causal), "linear")  # compile

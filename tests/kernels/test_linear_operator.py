@@ -12,7 +12,6 @@ from kernels.attention_problems import EXACT
 from rankone.kernels import linear, rank1_attention, threads  # noqa: F401  defines the operators
 
 whether_causal = pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
-each_dtype = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 torch_warns = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 
 THERE = torch.tensor([[True, False, True, True, False], [False] * 5])
@@ -33,9 +32,11 @@ def assert_equal(found, expected):
 
 
 @torch_warns
-@whether_causal
-@each_dtype
-@pytest.mark.parametrize("there", [None, THERE], ids=["whole", "padded"])
+@pytest.mark.parametrize(
+    ("there", "dtype", "causal"),
+    [(None, torch.float64, False), (THERE, torch.float32, True)],
+    ids=["whole", "padded, causal"],
+)
 def test_the_operators_keep_the_rules_of_operators(there, dtype, causal):
     given = (*hard.operator_inputs(dtype), there, causal)
     torch.library.opcheck(torch.ops.rankone.attention.default, given)
@@ -69,8 +70,7 @@ def assert_compiles(backend, dynamic, causal):
 
 
 @torch_warns
-@whether_causal
-@pytest.mark.parametrize("dynamic", [None, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize(("dynamic", "causal"), [(None, False), (True, True)])
 def test_compiles_into_one_graph(dynamic, causal):
     assert_compiles("aot_eager", dynamic, causal)
 
