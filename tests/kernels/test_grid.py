@@ -10,40 +10,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import mpmath
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
 import rankone
 from rankone.kernels import cells, compiled, grid, rank1_attention
-from rankone.kernels.exponential import exponential
 from rankone.kernels.grid import error_bound
 
 EPS = 2.0**-53
-
-
-@njit
-def exponentials(z):
-    out = np.empty_like(z)
-    for i in range(len(z)):
-        out[i] = exponential(z[i])
-    return out
-
-
-def test_the_exponential_is_right_to_a_unit_in_the_last_place():
-    rng = np.random.default_rng(0)
-    z = np.concatenate([rng.uniform(-707, 0, 2000), rng.uniform(-3, 3, 2000), [0.0, -1e-300]])
-    found = exponentials(z)
-    for x, e in zip(z, found, strict=True):
-        assert abs(mpmath.mpf(e) / mpmath.exp(mpmath.mpf(x)) - 1) <= 3 * EPS
-
-
-def test_the_exponential_of_what_is_far_below_is_zero():
-    assert exponentials(np.array([-709.0, -1e6, -1e300, -math.inf])).tolist() == [0.0] * 4
 
 
 def test_a_polynomial_with_few_terms_is_refined_exactly():
