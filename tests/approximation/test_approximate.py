@@ -264,12 +264,13 @@ def test_defaults_are_those_of_the_command() -> None:
 
 
 def test_pictures(tmp_path: Path) -> None:
-    for name, f in {"steps": centred, "nothing": np.zeros_like}.items():
-        table = converge(f, [2, 4], n=2, samples=256)
-        home = tmp_path / name
-        home.mkdir()
-        files = {path.name for path in draw_plots(home, table.rows[-1], table)}
-        assert "picture.png" in files
-        # There is no line to draw on logarithmic axes if every error is 0.
-        assert ("convergence.png" in files) == (name == "steps")
+    table = converge(centred, [2, 4], n=2, samples=256)
+    files = {path.name for path in draw_plots(tmp_path, table.rows[-1], table)}
+    assert files == {f"{name}.{kind}" for name in ("convergence", "picture") for kind in KINDS}
     assert draw_plots(tmp_path, small(n=3, grid=2)) == []
+    # There is no line to draw on logarithmic axes if every error is 0.
+    nothing = converge(np.zeros_like, [2, 4], n=3, samples=256)
+    assert draw_plots(tmp_path, nothing.rows[-1], nothing) == []
+
+
+KINDS = ("png", "svg")

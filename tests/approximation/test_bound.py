@@ -46,8 +46,7 @@ def made(
     return target, build(target, grid, readout, more.pop("delta", None), lambda *_: None), grid
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("order", "wide"), [("constant", True), ("linear", False)])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_bound_is_above_the_error(name: str, order: Kind, wide: bool) -> None:
     """n, d, grids, boxes, all p; ramps as narrow and as wide as they may be."""

@@ -116,7 +116,7 @@ def test_the_closed_form_of_uniform_moments() -> None:
     assert uniform_moment([1.0, -1.0], 3.0) == pytest.approx(2 / (4 * 5))
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(f=linear_maps(), p=st.sampled_from(POWERS), cells=st.integers(1, 5), seed=st.integers(0, 9))
 def test_linear_maps_agree_with_the_closed_form(f: Linear, p: float, cells: int, seed: int) -> None:
     """On any box; every cell is as far off as every other, so sources have shares as volumes."""
@@ -133,7 +133,7 @@ def test_linear_maps_agree_with_the_closed_form(f: Linear, p: float, cells: int,
         assert added == pytest.approx(result.error**p, rel=1e-9)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     degree=st.integers(1, 4),
     p=st.integers(1, 4),
@@ -171,8 +171,12 @@ def test_planes_on_a_parabola(p: float) -> None:
     assert agrees(result, 5 * (5 / 8) ** (2 * p) / (4**p * (2 * p + 1)))
 
 
-@pytest.mark.parametrize("samples", [256, 5000, 1 << 18, 128 + (1 << 18), 1 << 19])
-def test_any_number_of_samples_measures_the_same(samples: int) -> None:
+@pytest.mark.parametrize("samples", [256, 1 << 12, 5000])
+def test_any_number_of_samples_measures_the_same(
+    samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In parts of 128 points."""
+    monkeypatch.setattr("rankone.approximation.measure.at_once", lambda _: 128)
     result = PAIR.approximate(grid=4, samples=samples)
     assert agrees(result, PAIR.power(2, 4))
     volumes = [source.volume for source in result.measured.sources.values()]
@@ -183,7 +187,7 @@ def test_the_interval_covers_as_often_as_it_says() -> None:
     """95 percent of seeds or nearly; a quarter of the interval would cover 40."""
     grid, target = Grid(3, 2, PAIR.low, PAIR.high), Target(PAIR, "f", 1)
     built = build(target, grid, "constant", None, lambda *_: None)
-    truth, seeds = PAIR.power(3, 3), 40
+    truth, seeds = PAIR.power(3, 3), 24
     inside = np.zeros(2)
     for seed in range(seeds):
         found = measure(target, built, grid, p=3, samples=512, seed=seed, progress=lambda *_: None)
@@ -197,9 +201,14 @@ def flat(x: Any) -> Any:
     return np.cos(3 * x) + x.sum(-2, keepdims=True)
 
 
-@pytest.mark.parametrize("readout", ["constant", "linear"])
 @pytest.mark.parametrize(
-    ("n", "d", "cells", "p"), [(1, 1, 8, 1), (2, 1, 8, 2), (3, 1, 4, 3), (2, 2, 4, 2)]
+    ("n", "d", "cells", "p", "readout"),
+    [
+        (1, 1, 8, 1, "linear"),
+        (2, 1, 8, 2, "constant"),
+        (3, 1, 4, 3, "linear"),
+        (2, 2, 4, 2, "constant"),
+    ],
 )
 def test_wide_ramps_agree_with_brute_force(
     n: int, d: int, cells: int, p: float, readout: Any
@@ -209,7 +218,7 @@ def test_wide_ramps_agree_with_brute_force(
         flat, n=n, d=d, domain=(low, high), grid=cells, p=p, readout=readout, delta=0.01
     )
     assert 0.005 <= result.delta <= 0.01
-    x = np.random.default_rng(5).uniform(low, high, (1 << 17, n, d))
+    x = np.random.default_rng(5).uniform(low, high, (1 << 16, n, d))
     power = (np.abs(flat(x) - result(x)) ** p).sum((1, 2)) * result.grid.volume_root(1)
     ramps = on_ramps(result, x)
     sources = result.measured.sources
@@ -256,7 +265,7 @@ def test_the_worst_point_is_that_far_off(p: float, delta: float | None, samples:
     assert worst.deviation >= 0.99 * others.max()
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     weights=st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any),
     n=st.integers(1, 2),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +73,7 @@ def test_what_is_printed(run: Run) -> None:
         "worst point found",
         "cells with a repeated token",
         "ramps of F1",
+        "rounding",
         "Error against the grid (slope -1.0",
     ):
         assert part in answer.out
@@ -168,7 +168,12 @@ def test_positions(run: Run) -> None:
         (("softmax", "--low", "-1e308", "--high", "1e308"), "domain"),
         *((("softmax", "--delta", delta), "delta") for delta in ("0", "1", "-1", "nan")),
         *((("softmax", "--samples", samples), "--samples") for samples in ("0", "255", "-1")),
-        *((("softmax", "--memory", memory), "memory") for memory in ("-1", "nan")),
+        (("softmax", "--samples", "9" * 30), "samples"),
+        *((("softmax", "--memory", memory), "memory") for memory in ("-1", "nan", "inf")),
+        (("softmax", "--memory", "1e200", "--grid", "1000000"), "context ids"),
+        *((("softmax", "--d", d), "cannot be measured") for d in ("22000", "9" * 40)),
+        (("softmax", "--lipschitz", "1e308", "--high", "1e9"), "beyond float64"),
+        (("softmax", "--seed", "9" * 40), "seed"),
         (("softmax", "--memory", "1e-5"), "the largest grid that fits"),
         (("softmax", "--memory", "0"), "MB may be used"),
         (("softmax", "--seed", "-1"), "--seed"),
@@ -183,6 +188,24 @@ def test_wrong_usage(run: Run, arguments: tuple[str, ...], part: str) -> None:
     few = () if "--samples" in arguments else ("--samples", "256")
     message = refused(run("approximate", *arguments, *few)).replace("│", " ")
     assert part in " ".join(message.split())
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_full_disk_or_ctrl_c_leaves_nothing_behind(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    def fails(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("rankone.approximation.plots.write_plots", fails)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes").write_text("mine")
+    for place in (tmp_path / "new" / "deep", tmp_path / "mine"):
+        answer = run("approximate", "softmax", *QUICK, "--out", place)
+        assert answer.code in (2, 130)
+        assert answer.out == ""
+        assert "Traceback" not in answer.err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["mine", "notes"]
 
 
 @pytest.mark.parametrize(
@@ -208,11 +231,12 @@ def test_a_refusal_leaves_nothing_behind(
     [
         ("nowhere_:f", "No module named 'nowhere_'"),
         ("mine_:nothing", "'nothing'"),
-        ("mine_", "module:name"),
-        ("mine_:", "module:name"),
-        (":f", "module:name"),
-        ("", "module:name"),
-        (".mine_:f", "module:name"),
+        *((path, "file.py:name") for path in ("mine_", "mine_:", ":f", "", ".mine_:f", "mine_.py")),
+        ("none_.py:f", "no file none_.py"),
+        ("mine_.py:nothing", "'nothing'"),
+        ("mine_.py:number", "cannot be called"),
+        ("broken_.py:f", "SyntaxError"),
+        (".:f", "file.py:name"),
         ("mine_:number", "cannot be called"),
         ("raises_:f", "boom"),
         ("leaves_:f", "SystemExit"),
@@ -229,9 +253,25 @@ def test_functions_that_cannot_be_had(run: Run, function: str, part: str) -> Non
 def test_a_function_of_the_current_directory(run: Run) -> None:
     options = ("--function", "mine_:centre", *QUICK, "--json")
     report = strict(run("approximate", *options).out)
+    assert report["n"] == 2
     assert (report["function"], report["bound_guaranteed"]) == ("centre", False)
     assert strict(run("approximate", *options, "--lipschitz", 1).out)["bound_guaranteed"]
     assert "more than the Lipschitz" in refused(run("approximate", *options, "--lipschitz", 0.5))
+
+
+def test_a_function_of_a_file(run: Run, home: Path) -> None:
+    """A path to a file, wherever it lies, with the modules beside it."""
+    (home / "deep").mkdir()
+    (home / "deep" / "helper_.py").write_text("from numpy import mean\n")
+    (home / "deep" / "my-f.py").write_text(
+        "from helper_ import mean\ndef centred(x): return x - mean(x, -2, keepdims=True)\n"
+    )
+    wanted = run("approximate", "--function", "mine_:centre", *QUICK, "--json").json
+    for path in ("mine_.py:centre", home / "mine_.py:centre", "deep/my-f.py:centred"):
+        report = run("approximate", "--function", path, *QUICK, "--json").json
+        assert report["error"] == wanted["error"]
+    sys.modules.pop("helper_")
+    sys.modules.pop("my-f")
 
 
 @pytest.mark.parametrize("name", ["loud", "warns"])
@@ -243,11 +283,10 @@ def test_json_is_one_object_whatever_the_function_prints(run: Run, name: str) ->
 
 
 @pytest.mark.usefixtures("home")
-def test_a_refusal_is_not_drowned_in_warnings() -> None:
-    command = [sys.executable, "-m", "rankone", "approximate", "--function", "mine_:logs"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("rankone: logs: is [[-inf]")
+def test_a_refusal_is_not_drowned_in_warnings(run: Run) -> None:
+    """Warnings are errors here: one of numpy's would be the message instead."""
+    message = refused(run("approximate", "--function", "mine_:logs"))
+    assert message.startswith("rankone: logs: is [[-inf]")
 
 
 def test_out(run: Run, tmp_path: Path) -> None:
@@ -259,7 +298,7 @@ def test_out(run: Run, tmp_path: Path) -> None:
         path.name for path in files
     }
     assert strict((place / "approximation.json").read_text())["ok"]
-    assert run(*options, place, "--no-table").code == 0  # again, over an earlier one
+    assert run(*options, place, "--no-table", "--n", 3).code == 0  # again, over an earlier one
     (tmp_path / "file").write_text("mine")
     for taken in (tmp_path / "file", tmp_path / "file" / "below"):
         assert "choose another directory" in refused(run(*options, taken))

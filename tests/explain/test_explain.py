@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,8 +13,11 @@ import pytest
 from rankone import Corpus, builtin_corpus, load
 from rankone.certify import Outcome, check_certificate, read_certificate
 from rankone.corpus.builtin import toy_corpus
-from rankone.explain import draw_plots, explain, grades
-from rankone.explain.sample import exact_log10_gap, float_gap, sample
+from rankone.drawing import write_plots
+from rankone.errors import OutputError, SettingError
+from rankone.explain import draw_plots, explain, grades, plots
+from rankone.explain.plots import plot_context_ids
+from rankone.explain.sample import exact_log10_gap, float_gap, sample, softmax_average
 
 
 def test_every_grade_of_the_toy_is_certified_above_its_bound() -> None:
@@ -51,6 +55,12 @@ def test_what_is_out_of_reach_is_said_to_be() -> None:
     paper, tight, *_ = explain(toy_corpus(), seconds=1e-3).grades
     assert paper.remark is not None
     assert "--seconds" in paper.remark
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan")])
+def test_no_time_at_all_is_refused(seconds: float) -> None:
+    with pytest.raises(SettingError, match="seconds"):
+        explain(toy_corpus(4, 2), seconds=seconds)
 
 
 def test_a_corpus_with_repeats_takes_positions() -> None:
@@ -101,37 +111,99 @@ def test_the_sample_tells_exact_from_float() -> None:
     assert exact_log10_gap(found, scale) < -100
 
 
-def test_plots_are_png_and_svg_and_the_same_each_time(tmp_path: Path) -> None:
+def test_a_peak_of_the_gap_is_where_two_contexts_change_places() -> None:
+    """What the plot says of its zigzag: the order of the ids is another one on either side."""
+    corpus = toy_corpus()
+    found = sample(corpus, explain(corpus, seconds=0.0).setting)
+    assert found is not None
+    scales = np.geomspace(0.05, 850, 60) / found.spread
+    digits = np.array([-exact_log10_gap(found, c) for c in scales])
+    peaks = [i for i in range(1, 59) if digits[i] > max(digits[i - 1], digits[i + 1])]
+    assert peaks
+
+    def order(scale: float) -> list[list[int]]:
+        pairs = zip(found.queries, found.contexts, strict=True)
+        return [np.argsort([softmax_average(k, scale * q) for k in g]).tolist() for q, g in pairs]
+
+    for peak in peaks:
+        assert order(scales[peak - 1]) != order(scales[peak + 1])
+
+
+PLOTS = ("boltzmann", "context-ids", "gap", "staircase", "sentence")
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Only these plots are drawn; all that would be are named here."""
+    names: list[str] = []
+
+    def some(home: Path, figures: dict[str, Any]) -> list[Path]:
+        chosen = {name: plot for name, plot in figures.items() if name in names}
+        names[:] = figures
+        return write_plots(home, chosen)
+
+    monkeypatch.setattr(plots, "write_plots", some)
+    return names
+
+
+def test_plots_are_png_and_svg_and_the_same_each_time(tmp_path: Path, drawn: list[str]) -> None:
     corpus = toy_corpus(4, 2)
-    where = explain(corpus, seconds=0.0).setting
-    first, again = (draw_plots(tmp_path / name, corpus, where) for name in ("one", "two"))
-    assert [path.name for path in first] == [
-        f"{name}.{suffix}"
-        for name in ("boltzmann", "context-ids", "gap")
-        for suffix in ("png", "svg")
-    ]
-    for path, other in zip(first, again, strict=True):
-        data = path.read_bytes()
-        assert data == other.read_bytes()
-        if path.suffix == ".png":
-            assert data.startswith(b"\x89PNG")
-        else:
-            picture = ElementTree.fromstring(data)
-            assert picture.tag.endswith("svg")
-            assert "mathdefault" not in "".join(picture.itertext())
+    found = explain(corpus, seconds=0.0)
+    drawn[:] = ["sentence"]
+    first = draw_plots(tmp_path / "one", corpus, found)
+    assert drawn == list(PLOTS)
+    drawn[:] = ["sentence"]
+    again = draw_plots(tmp_path / "two", corpus, found)
+    assert [path.name for path in first] == ["sentence.png", "sentence.svg"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+    assert first[0].read_bytes().startswith(b"\x89PNG")
+    assert ElementTree.fromstring(first[1].read_bytes()).tag.endswith("svg")
 
 
-def test_any_word_can_be_drawn(tmp_path: Path) -> None:
+def test_the_plot_of_context_ids_counts_what_it_shows() -> None:
+    corpus = toy_corpus(4, 2)
+    found = sample(corpus, explain(corpus, seconds=0.0).setting)
+    assert found is not None
+    hardmax, softmax, distances = plot_context_ids(found).axes
+    for axis in (hardmax, softmax):
+        texts = [text.get_text() for text in axis.texts]
+        counts = [(int(text.split()[0]), int(text.split()[2])) for text in texts]
+        ticks = [len(line.get_xdata()) for line in axis.lines if line.get_marker() == "|"]
+        assert ticks == [seen for seen, _ in counts]
+        total = f"{sum(ticks)} of {sum(of for _, of in counts)} contexts apart"
+        assert total in axis.get_title()
+    assert "12 of 12" in softmax.get_title()
+    shown = [line.get_xdata() for line in distances.lines if line.get_marker() == "o"]
+    assert [len(x) for x in shown] == [2, 2, 2, 2]
+    assert min(x.min() for x in shown) > 0
+
+
+def test_any_word_can_be_drawn(tmp_path: Path, drawn: list[str]) -> None:
     words = ["$x_{$", "\u6f22\u5b57", "\U0001f600", "a$b$"]
-    pairs = [(words[:3], ["x"] * 3), (words[1:], ["x"] * 3), (words[::2], ["x"] * 2)]
+    pairs = [(words[:3], ["x", "$y$", "x"]), (words[1:], ["x"] * 3), (words[::2], ["x"] * 2)]
     corpus = Corpus.from_sentences(pairs)
-    files = draw_plots(tmp_path, corpus, explain(corpus, seconds=0.0).setting)
-    assert "$x_{$" in (tmp_path / "context-ids.svg").read_text(encoding="utf-8")
+    shown = ["context-ids", "staircase", "sentence"]
+    drawn[:] = shown
+    files = draw_plots(tmp_path, corpus, explain(corpus, seconds=0.0))
+    for name in shown:
+        assert "$x_{$" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
     assert len(files) == 6
 
 
-def test_no_token_in_two_contexts_leaves_one_plot(tmp_path: Path) -> None:
+def test_no_token_in_two_contexts_leaves_what_can_be_seen(tmp_path: Path, drawn: list[str]) -> None:
     corpus = Corpus.from_sentences([(["a"], ["x"]), (["b"], ["y"])])
-    where = explain(corpus, np.array([[1.0, 0.0], [0.0, 1.0]])).setting
-    files = draw_plots(tmp_path, corpus, where)
-    assert {path.stem for path in files} == {"boltzmann"}
+    draw_plots(tmp_path, corpus, explain(corpus, np.array([[1.0, 0.0], [0.0, 1.0]])))
+    assert drawn == ["boltzmann", "staircase", "sentence"]
+    alone = Corpus.from_sentences([(["a"], ["x"])])
+    drawn.clear()
+    draw_plots(tmp_path, alone, explain(alone, seconds=0.0))
+    assert drawn == ["boltzmann"]
+
+
+def test_plots_that_cannot_be_written_leave_nothing(tmp_path: Path) -> None:
+    corpus = toy_corpus(4, 2)
+    found = explain(corpus, seconds=0.0)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError):
+        draw_plots(tmp_path / "file", corpus, found)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -23,7 +23,7 @@ def needed(grid: Grid, outputs: int, *, linear: bool = False) -> int:
 
 def largest_grid(grid: Grid, outputs: int, *, linear: bool, memory: float | None) -> int:
     """The most cells per coordinate that fit, up to those of the grid; 0 if not even one does."""
-    limit = usual_memory() if memory is None else memory
+    limit = allowed_memory(memory)
 
     def fits(cells: int) -> bool:
         return needed(replace(grid, cells=cells), outputs, linear=linear) <= limit
@@ -42,7 +42,7 @@ def check_size(grid: Grid, outputs: int, *, linear: bool, memory: float | None) 
     best = largest_grid(grid, outputs, linear=linear, memory=memory)
     if best == grid.cells:
         return
-    limit = usual_memory() if memory is None else memory
+    limit = allowed_memory(memory)
     size = needed(grid, outputs, linear=linear)
     raise SizeError(
         f"grid {large(grid.cells)} with n = {grid.n} and d = {grid.d} has "
@@ -58,6 +58,6 @@ def large(number: int) -> str:
     return f"{number:,}" if bits <= 50 else f"10^{int(bits * math.log10(2))}"
 
 
-def usual_memory() -> float:
-    """Half of what this machine, or the container, has."""
-    return installed() / 2
+def allowed_memory(asked: float | None) -> float:
+    """What was asked for, but not more than there is; or half of that."""
+    return installed() / 2 if asked is None else min(asked, installed())

@@ -67,6 +67,13 @@ class Problem:
         modulus = self.modulus or Modulus(measured.steepest.slope)
         check_modulus(target, modulus, measured)
         known = self.modulus is not None
+        promised = bound(target, built, grid, modulus, p=p, known=known)
+        if not np.isfinite([promised.total, measured.error, measured.worst.deviation]).all():
+            raise FunctionError(
+                "its error, or the bound on it, is beyond float64",
+                where=target.name,
+                remedy="measure f in other units, or give a smaller Lipschitz constant",
+            )
         return Approximation(
             name=target.name,
             outputs=target.outputs,
@@ -77,7 +84,7 @@ class Problem:
             p=p,
             epsilon=self.epsilon,
             measured=measured,
-            bound=bound(target, built, grid, modulus, p=p, known=known),
+            bound=promised,
             verified=verified,
             gap=built.mapping.gap,
             delta=built.delta,

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from rankone.approximation.grid import Floats
 from rankone.errors import SettingError
 
+MANY = 1 << 26  # points: beyond, they do not fit in memory
 WHOLE, NUMBER = (int, np.integer), (int, float, np.integer, np.floating)
 RULES: dict[str, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
     "n": (WHOLE, lambda n: n >= 1, "a whole number from 1"),
@@ -20,11 +21,11 @@ RULES: dict[str, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
     "epsilon": (NUMBER, lambda e: 0 < e < math.inf, "a positive number"),
     "p": (NUMBER, lambda p: 1 <= p < math.inf, "a number from 1"),
     "readout": ((str,), lambda kind: kind in ("constant", "linear"), "constant or linear"),
-    "samples": (WHOLE, lambda samples: samples >= 256, "a whole number from 256"),
+    "samples": (WHOLE, lambda samples: 256 <= samples <= MANY, f"a whole number, 256 to {MANY}"),
     "lipschitz": (NUMBER, lambda L: 0 <= L < math.inf, "a number from 0"),
     "delta": (NUMBER, lambda delta: 0 < delta < math.inf, "a positive number"),
-    "memory": (NUMBER, lambda memory: memory >= 0, "a number of bytes"),
-    "seed": (WHOLE, lambda seed: seed >= 0, "a whole number from 0"),
+    "memory": (NUMBER, lambda memory: 0 <= memory < math.inf, "a number of bytes"),
+    "seed": (WHOLE, lambda seed: 0 <= seed < 1 << 63, "a whole number from 0, below 2^63"),
 }
 OPTIONAL = {"grid", "epsilon", "lipschitz", "delta", "memory"}
 

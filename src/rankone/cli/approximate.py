@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from rankone.cli import options
-
-if TYPE_CHECKING:
-    from rankone.approximation import Approximation, Convergence
-    from rankone.approximation.function import Function
-    from rankone.approximation.measure import Worst
 
 
 def approximate(
@@ -23,30 +18,30 @@ def approximate(
     function: Annotated[
         str | None,
         typer.Option(
-            metavar="MODULE:NAME",
-            help="Your own: from an array (batch, n, d) to (batch, n, m).",
+            metavar="FILE.PY:NAME",
+            help="Your own function, from arrays (batch, n, d) to (batch, n, m); also MODULE:NAME.",
             show_default=False,
         ),
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="Show the built-in functions.")] = False,
     n: Annotated[int, typer.Option("--n", metavar="N", min=1, help="Tokens.")] = 2,
     d: Annotated[int, typer.Option("--d", metavar="D", min=1, help="Numbers per token.")] = 1,
-    low: Annotated[float, typer.Option(metavar="X", help="The domain: from here")] = 0.0,
-    high: Annotated[float, typer.Option(metavar="X", help="to here, in every coordinate.")] = 1.0,
+    low: Annotated[float, typer.Option(metavar="X", help="Lower end of the domain.")] = 0.0,
+    high: Annotated[
+        float, typer.Option(metavar="X", help="Upper end, the same in every coordinate.")
+    ] = 1.0,
     grid: Annotated[
         int | None,
         typer.Option(
             metavar="D",
             min=1,
-            help="Cells per coordinate; default 32.",
+            help="Cells per coordinate (default: 32).",
             show_default=False,
         ),
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(
-            metavar="E", help="The error to stay below; finds the grid.", show_default=False
-        ),
+        typer.Option(metavar="E", help="Find a grid with an error below this.", show_default=False),
     ] = None,
     p: Annotated[float, typer.Option("--p", metavar="P", help="The p of d_p.")] = 2.0,
     readout: Annotated[
@@ -69,22 +64,23 @@ def approximate(
         float | None,
         typer.Option(
             metavar="W",
-            help="Width of the ramps of F1, where the domain is 1; default as narrow as can be.",
+            help="Width of the ramps of F1, as a share of the domain (default: narrowest).",
             show_default=False,
         ),
     ] = None,
     samples: Annotated[
-        int, typer.Option(metavar="N", min=256, help="Points that the error is measured on.")
+        int,
+        typer.Option(metavar="N", min=256, help="Number of points at which the error is measured."),
     ] = 1 << 16,
     memory: Annotated[
         float | None,
         typer.Option(
-            metavar="GB", help="Memory to use at most; default half of it.", show_default=False
+            metavar="GB", help="Memory limit in GB (default: half of RAM).", show_default=False
         ),
     ] = None,
     seed: options.Seed = 0,
     table: Annotated[
-        bool, typer.Option(help="Also the error on coarser grids, and its slope.")
+        bool, typer.Option(help="Also measure coarser grids, and the slope of the error.")
     ] = True,
     out: Annotated[
         Path | None, options.out("DIR", "Where to write weights, report and plots (PNG, SVG).")
@@ -97,6 +93,7 @@ def approximate(
     One feed-forward layer, one rank-1 attention layer, one more feed-forward layer (Proposition 1).
     """
     from rankone.cli import console
+    from rankone.cli.approximation_tables import show_result
 
     if show:
         _show_functions(as_json=json)
@@ -105,15 +102,14 @@ def approximate(
         raise typer.BadParameter("give the NAME of a built-in function (see --list), or --function")
     if grid is not None and epsilon is not None:
         raise typer.BadParameter("give --grid or --epsilon, not both")
-    if grid is None and epsilon is None:
-        grid = 32
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.approximation import Convergence, approximate, converge, draw_plots
-        from rankone.files import check_directory
+        from rankone.cli.own_function import own_function
+        from rankone.files import check_directory, made
 
         if out is not None:
             check_directory(out)
-        f = name if name is not None else _imported(str(function))
+        f = name if name is not None else own_function(str(function))
         settings: dict[str, Any] = {"n": n, "d": d, "domain": (low, high), "p": p}
         settings |= {"readout": readout, "positions": positions, "lipschitz": lipschitz}
         settings |= {"delta": delta, "samples": samples, "seed": seed, "progress": progress}
@@ -127,44 +123,19 @@ def approximate(
         files = []
         if out is not None:
             progress("write", 0.0)
-            files = [*result.save(out), *draw_plots(out, result, convergence)]
+            with made(out) as home:
+                files = [*result.save(home), *draw_plots(home, result, convergence)]
     if json:
         report = {**result.to_json(), "files": [str(path) for path in files]}
         console.print_json(
             report if convergence is None else {**report, "convergence": convergence.to_json()}
         )
     elif not quiet:
-        _show(result, convergence)
+        show_result(result, convergence)
         console.print_lines(*(["Wrote"] if files else ["--out DIR writes weights and plots."]))
         console.print_lines(*(f"  {path}" for path in files))
     if not result.ok:
         raise typer.Exit(1)
-
-
-def _imported(path: str) -> Function:
-    """module:name, looked for where the user is too."""
-    import contextlib
-    import importlib
-    import sys
-
-    from rankone.approximation.function import told
-    from rankone.errors import FunctionError
-
-    module, _, name = path.partition(":")
-    sys.path.insert(0, "")
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            imported = importlib.import_module(module)
-        found: Function = getattr(imported, name)
-        if not callable(found):
-            raise TypeError("it cannot be called")
-    except (Exception, SystemExit) as error:  # whatever the user's module does
-        raise FunctionError(
-            f"cannot be imported ({told(error)})",
-            where=path,
-            remedy="give module:name, with the module here or installed",
-        ) from None
-    return found
 
 
 def _show_functions(*, as_json: bool) -> None:
@@ -186,68 +157,3 @@ def _show_functions(*, as_json: bool) -> None:
     rows = [(name, recipe.formula) for name, recipe in FUNCTIONS.items()]
     width = max(len(name) for name, _ in rows)
     console.print_lines(*(f"{name:{width}}  {formula}" for name, formula in rows))
-
-
-def _point(worst: Worst) -> str:
-    return ", ".join("(" + ", ".join(f"{x:.4g}" for x in token) + ")" for token in worst.point)
-
-
-def _show(result: Approximation, convergence: Convergence | None) -> None:
-    from rankone.cli import console
-
-    grid, measured, units = result.grid, result.measured, result.hidden_units
-    low, high = result.interval
-    kind = "guaranteed" if result.bound.guaranteed else "from the steepest slope seen"
-    dense = result.verified.dense_difference
-    rows = [
-        (f"error d_{result.p:g}", f"{result.error:.4g}  (95 %: {low:.4g} to {high:.4g})"),
-        ("bound", f"{result.bound.total:.4g}  ({kind})"),
-        ("cells per coordinate", f"{grid.cells:,}"),
-        ("context ids", f"{grid.context_ids:,}"),
-        ("hidden units", f"{units['f1']:,} in F1, {units['f2']:,} in F2"),
-        ("context ids apart by", f"{result.gap:.2g}"),
-        ("width of ramps", f"{result.delta:.2g}"),
-        ("off at the centres of cells by", f"{result.verified.grid_error:.2g}"),
-        ("network multiplied out is off by", "not run" if dense is None else f"{dense:.2g}"),
-        ("worst point found", f"{measured.worst.deviation:.4g} off at {_point(measured.worst)}"),
-        ("seconds", f"{result.seconds['total']:.2f}"),
-    ]
-    title = f"{result.name}, n = {grid.n}, d = {grid.d}, m = {result.outputs}, {result.readout}"
-    console.print_table(title + (", with positions" if grid.positions else ""), rows)
-    names = {
-        "steps": "cells",
-        "repeated": "cells with a repeated token",
-        "ramps": "ramps of F1",
-    }
-    parts = [
-        (
-            names[name],
-            f"{source.volume:.3g}",
-            f"{source.error:.4g}",
-            f"{source.share:.2%}",
-            f"{result.bound.parts[name]:.4g}",
-        )
-        for name, source in measured.sources.items()
-    ]
-    console.print_table(
-        "Where the error comes from", parts, ("", "of the domain", "error", "share", "bound")
-    )
-    if convergence is None or len(convergence.rows) < 2:
-        return
-    steps = [
-        (
-            str(row.grid.cells),
-            f"{row.error:.4g}",
-            "" if ratio is None else f"{ratio:.2f}",
-            f"{row.bound.total:.4g}",
-            f"{row.grid.context_ids:,}",
-            f"{row.hidden_units['total']:,}",
-        )
-        for row, ratio in zip(convergence.rows, convergence.ratios, strict=True)
-    ]
-    slope = "" if convergence.slope is None else f" (slope {convergence.slope:.2f})"
-    console.print_table(
-        f"Error against the grid{slope}",
-        steps,
-        ("D", "error", "times smaller", "bound", "context ids", "hidden units"),
-    )

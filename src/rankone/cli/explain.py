@@ -47,10 +47,10 @@ def explain(
         from rankone.construct import read_vectors
         from rankone.corpus import read_corpus
         from rankone.explain import draw_plots, explain
-        from rankone.files import make_directory
+        from rankone.files import check_directory, made
 
         if out is not None:
-            make_directory(out)
+            check_directory(out)
         progress("read", 0.0)
         corpus = read_corpus(file, **how)
         given = None if vectors is None else read_vectors(vectors, corpus.vocabulary)
@@ -60,7 +60,8 @@ def explain(
         files = []
         if out is not None:
             progress("plots", 0.0)
-            files = [*found.save(out), *draw_plots(out, corpus, found.setting, seed=seed)]
+            with made(out) as home:
+                files = [*found.save(home), *draw_plots(home, corpus, found, seed=seed)]
     if json:
         console.print_json({**found.to_json(), "files": [str(path) for path in files]})
     elif not quiet:

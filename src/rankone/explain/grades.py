@@ -19,9 +19,10 @@ from rankone.construct.setting import Setting, setting
 from rankone.construct.theorem2 import Grade, contextual_mapping
 from rankone.corpus import Corpus
 from rankone.decimals import log10
-from rankone.errors import PrecisionError
+from rankone.errors import PrecisionError, SettingError
 from rankone.explain.promise import promise
 from rankone.nn import Model
+from rankone.plural import plural
 from rankone.progress import Progress
 
 LARGE = 1500  # columns: beyond, bounds are computed, but no weights
@@ -105,6 +106,8 @@ def explain(
     "paper" and "tight" use the given token vectors, or drawn ones of `dim` numbers, and positions
     where sentences repeat a token. "practical" is what `memorize` builds, with a table of its own.
     """
+    if not seconds >= 0:
+        raise SettingError(f"seconds = {seconds} cannot be used", remedy="give a number from 0")
     where = setting(corpus, vectors, positions=positions, dim=dim, seed=seed)
     reports = []
     for grade, query in (("paper", "shared"), ("tight", "shared"), ("tight", "separate")):
@@ -153,7 +156,7 @@ def _graded(corpus: Corpus, where: Setting, grade: Grade, query: Query, seed: in
 
 def _promised(corpus: Corpus, where: Setting, grade: Grade, query: Query, seed: int) -> GradeReport:
     digits, log10_bound = promise(corpus, where, grade, query, seed)
-    remark = f"{len(where.columns):,} columns are too many to build: figures only"
+    remark = f"{plural(len(where.columns), 'column')}: too many to build, so figures only"
     return GradeReport(grade, query, digits, log10_bound, None, Outcome.UNDECIDED, remark)
 
 

@@ -1,4 +1,4 @@
-"""Three plots: the Boltzmann operator, context ids on the line, the gap against the logit scale."""
+"""Plots of the theorem: the Boltzmann operator, context ids, the gap against the logit scale."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rankone.construct.setting import Setting
+from rankone.construct.mapping import Floats
 from rankone.corpus import Corpus
 from rankone.drawing import BLUE, GREEN, GREY, ORANGE, write_plots
+from rankone.explain.grades import Explanation
+from rankone.explain.readout_plots import plot_sentence, plot_staircase
 from rankone.explain.sample import (
     Sample,
     exact_log10_gap,
@@ -22,26 +24,36 @@ from rankone.explain.sample import (
     sample,
     softmax_average,
 )
-from rankone.files import make_directory
+from rankone.explain.trace import staircase, trace
+from rankone.files import made
 from rankone.theory import boltzmann
 
 LOGITS = 8.0  # spread of the scores in the plot of context ids: logits of order 1 to 10
 
 
 def draw_plots(
-    directory: str | os.PathLike[str], corpus: Corpus, where: Setting, *, seed: int = 0
+    directory: str | os.PathLike[str], corpus: Corpus, explanation: Explanation, *, seed: int = 0
 ) -> list[Path]:
-    """Write boltzmann, context-ids and gap, each as PNG and SVG; returns the files.
+    """Write five plots, each as PNG and SVG; returns the files.
 
-    The last two need a token that stands in two contexts.
+    "context-ids" and "gap" need a token that stands in two contexts, "staircase" two context ids,
+    "sentence" a short sentence, both a model of grade "practical".
     """
-    home = make_directory(directory)
     plots: dict[str, Callable[[], Figure]] = {"boltzmann": plot_boltzmann}
-    found = sample(corpus, where, seed=seed)
+    found = sample(corpus, explanation.setting, seed=seed)
     if found is not None:
         plots["context-ids"] = lambda: plot_context_ids(found)
         plots["gap"] = lambda: plot_gap(found)
-    return write_plots(home, plots)
+    model = explanation.grades[-1].model
+    steps = None if model is None else staircase(model, corpus)
+    way = None if model is None else trace(model, corpus)
+    if steps is not None:
+        plots["staircase"] = lambda: plot_staircase(steps)
+        if way is not None:
+            numbers = dict(zip(steps.names, steps.numbers.tolist(), strict=True))
+            plots["sentence"] = lambda: plot_sentence(way, numbers)
+    with made(directory) as home:
+        return write_plots(home, plots)
 
 
 def plot_boltzmann() -> Figure:
@@ -85,29 +97,33 @@ def plot_boltzmann() -> Figure:
 
 def plot_context_ids(found: Sample) -> Figure:
     """What each token gets from attention in its contexts, by hardmax and by softmax."""
-    figure = Figure(figsize=(9.6, 1.6 + 0.55 * len(found.names)), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
+    figure = Figure(figsize=(11.5, 1.7 + 0.55 * len(found.names)), layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True)
     scale = LOGITS / found.spread
+    contexts = sum(map(len, found.contexts))
     for axis, average, color, title in (
         (axes[0], hardmax_average, ORANGE, "hardmax"),
         (axes[1], softmax_average, BLUE, f"softmax, scores up to {LOGITS:g} apart"),
     ):
-        together = 0
+        seen = 0
         for row, (query, group) in enumerate(zip(found.queries, found.contexts, strict=True)):
-            line = np.array([average(keys, scale * query) for keys in group])
-            together += len(line) - len(np.unique(line))
+            line = np.unique([average(keys, scale * query) for keys in group])
+            seen += len(line)
             axis.axhline(row, color=GREY, lw=0.5, zorder=0)
             axis.plot(line, np.full(len(line), row), "|", color=color, ms=16, mew=1.6)
-            for place, count in zip(*np.unique(line, return_counts=True), strict=True):
-                if count > 1:
-                    axis.annotate(
-                        f"x{count}", (place, row), (0, 9), textcoords="offset points",
-                        ha="center", fontsize=8,
-                    )  # fmt: skip
-        verdict = f"{together} contexts lost" if together else "all contexts apart"
-        axis.set_title(f"{title}: {verdict}", fontsize=11)
+            axis.text(
+                1.0, row, f"{len(line)} of {len(group)}", transform=axis.get_yaxis_transform(),
+                ha="right", va="bottom", fontsize=8, color=color,
+            )  # fmt: skip
+            if axis is axes[1]:
+                axes[2].axhline(row, color=GREY, lw=0.5, zorder=0)
+                apart = np.diff(line)
+                axes[2].plot(apart, np.full(len(apart), row), "o", color=color, ms=5, alpha=0.7)
+        axis.set_title(f"{title}:\n{seen} of {contexts} contexts apart", fontsize=11)
         axis.set_xlabel("what attention adds to the token, along v")
-        axis.margins(x=0.12)
+        axis.margins(x=0.24)
+    axes[2].set(xscale="log", xlabel="distance to the next context")
+    axes[2].set_title("softmax: the distances\nof neighbouring contexts", fontsize=11)
     # a word with dollar signs is a word, not a formula
     axes[0].set_yticks(range(len(found.names)), found.names, parse_math=False)
     axes[0].set_ylim(len(found.names) - 0.4, -0.7)
@@ -141,7 +157,32 @@ def plot_gap(found: Sample) -> Figure:
         text = "Lemma 1 applies\n(grade tight)"
         axis.annotate(text, where, (5, 0), textcoords="offset points", color=GREY, fontsize=9)
     axis.set(xscale="log", yscale="log", ylim=(max(0.3, float(exact.min()) / 1.5), top))
-    axis.set(xlabel="largest difference of two scores", ylabel="-log10 of the gap")
-    axis.set_title("How small is the gap between two contexts of one token?", fontsize=11)
+    _explain_zigzag(axis, spreads, exact)
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.set_xlabel("largest difference of two scores (logarithmic)")
+    axis.set_ylabel("digits: -log10 of the gap (logarithmic)")
+    axis.set_title(
+        "How many digits does it take to tell two contexts of one token apart?", fontsize=11
+    )
     axis.legend(loc="upper left", frameon=False)
     return figure
+
+
+def _explain_zigzag(axis: Axes, spreads: Floats, digits: Floats) -> None:
+    """Say at the highest peak before the straight part what peaks are."""
+    inner = np.arange(1, len(digits) - 1)
+    peaks = inner[(digits[inner] > digits[inner - 1]) & (digits[inner] > digits[inner + 1])]
+    if not len(peaks):
+        return
+    peak = peaks[digits[peaks].argmax()]
+    axis.annotate(
+        "peaks: as scores grow, two context ids\ncross, and the gap is 0 at one scale",
+        (float(spreads[peak]), float(digits[peak])),
+        (0.3, 0.64),
+        textcoords="axes fraction",
+        ha="center",
+        fontsize=9,
+        color=BLUE,
+        arrowprops={"arrowstyle": "->", "color": BLUE},
+    )
