@@ -39,7 +39,7 @@ def converge() -> None:
             grids = GRIDS if not positions or n == 2 else GRIDS[:-1]
             found = rankone.converge(name, grids, n=n, positions=positions)
             errors = [row.error for row in found.rows]
-            over = min(row.bound.total / row.error for row in found.rows)
+            over = min(row.bound.total / row.interval[0] for row in found.rows)  # it may be attained
             least = min(a / b for a, b in pairwise(errors))
             bounds.append(over)
             if lipschitz(FUNCTIONS[name]):
