@@ -39,7 +39,8 @@ def converge() -> None:
             grids = GRIDS if not positions or n == 2 else GRIDS[:-1]
             found = rankone.converge(name, grids, n=n, positions=positions)
             errors = [row.error for row in found.rows]
-            over = min(row.bound.total / row.interval[0] for row in found.rows)  # it may be attained
+            # the lower end of the interval, as a bound may be attained
+            over = min(row.bound.total / row.interval[0] for row in found.rows)
             least = min(a / b for a, b in pairwise(errors))
             bounds.append(over)
             if lipschitz(FUNCTIONS[name]):

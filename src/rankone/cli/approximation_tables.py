@@ -50,9 +50,7 @@ def show_result(result: Approximation, convergence: Convergence | None) -> None:
         )
         for name, source in measured.sources.items()
     ]
-    parts.append(
-        ("rounding", "1", "", "", f"{result.bound.parts['rounding']:.4g}")
-    )
+    parts.append(("rounding", "1", "", "", f"{result.bound.parts['rounding']:.4g}"))
     console.print_table(
         "Where the error comes from", parts, ("", "of the domain", "error", "share", "bound")
     )
