@@ -217,7 +217,7 @@ def test_the_pipeline_labels_as_predict_does(home: Path) -> None:
     assert [text[t["start"] : t["end"]] for t in plain[0]] == list(some[0].tokens)
     unknown = label("Savannah told Zzyzx nothing")
     known = rankone.load(home).predict([["Savannah", "told", "Zzyzx", "nothing"]])[0]
-    assert tuple(t["entity"] for t in unknown) == known
+    assert [t["entity"] for t in unknown] == known
     assert unknown[2]["word"] == "Zzyzx"
 
 

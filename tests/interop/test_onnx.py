@@ -588,7 +588,7 @@ def test_refusals(tmp_path, monkeypatch):
         export_onnx(model, tmp_path / "none" / "graph.onnx")
     with pytest.raises(OutputError, match="is a directory"):
         export_onnx(model, tmp_path)
-    with pytest.raises(LengthError, match=f"line 1: {N + 1} tokens"):
+    with pytest.raises(LengthError, match=f"sentence 1: {N + 1} tokens"):
         export_onnx(model, path, corpus=sentence(N + 1))
     monkeypatch.setattr(export, "SCORES", 24)
     with pytest.raises(SizeError, match="a sentence of 5 tokens"):

@@ -510,7 +510,10 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
     ),
     "other labels": (lambda files: files.update({"labels.json": b'["x"]'}), "labels.json: 1 diff"),
     "no json": (lambda files: files.update({"config.json": b"{"}), "config.json: cannot be read"),
-    "other words": (lambda files: files.update({"vocabulary.json": b"3"}), "not a list of words"),
+    "other words": (
+        lambda files: files.update({"vocabulary.json": b"3"}),
+        "vocabulary.json: expected a list",
+    ),
     "no bytes": (lambda files: files.update({"config.json": "{}"}), "does not hold the files"),
     "nothing": (lambda files: files.clear(), "config.json: no such file"),
 }

@@ -50,7 +50,7 @@ USE = """\
 With [rankone] installed (`pip install 'rankone[hf]'`):
 
 ```py
-import rankone.interop.huggingface  # tells transformers of the model
+import rankone.interop.huggingface  # registers the model with transformers
 from transformers import pipeline
 
 label = pipeline("token-classification", model="{name}")
