@@ -1,4 +1,4 @@
-"""Extras: what is imported here need not be installed, and whoever needs it is told how."""
+"""Extras: what is imported here need not be installed; the error says how to install it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that come along: permutation equivariant ones, and two that are not."""
+"""Built-in functions: permutation equivariant ones, and two that are not."""
 
 from __future__ import annotations
 

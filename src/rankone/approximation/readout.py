@@ -1,4 +1,4 @@
-"""F2: stairs along the line of context ids, a level for each (eq. 67, 68 mended)."""
+"""F2: stairs along the line of context ids, a level for each (eq. 67, 68 corrected)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain text, one sentence per line, and how it is told from columns where nobody says."""
+"""Plain text, one sentence per line, and how to know it from columns where nobody says."""
 
 from __future__ import annotations
 
