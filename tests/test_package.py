@@ -38,7 +38,7 @@ def test_examples_in_docstrings(name: str) -> None:
 def test_rooms_import_only_what_they_may() -> None:
     """A room knows nothing of what is built on it, and a checker nothing of the maker."""
     below = set(
-        "deadline decimals documents drawing errors extras files plural progress spans".split()
+        "deadline decimals documents drawing errors extras files memory plural progress spans".split()
     )
     allowed = {
         "corpus": set(),

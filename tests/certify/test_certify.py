@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -388,15 +389,7 @@ def test_a_damaged_readout_is_refuted() -> None:
 
 def test_a_corpus_without_labels() -> None:
     corpus = Corpus.from_sentences(corpora.spelled("ab XY"))
-    bare = Corpus(
-        source="bare",
-        vocabulary=corpus.vocabulary,
-        label_names=(),
-        token_ids=corpus.token_ids,
-        label_ids=np.full(2, -1),
-        offsets=corpus.offsets,
-        lines=corpus.lines,
-    )
+    bare = replace(corpus, label_names=(), label_ids=np.full(2, -1))
     with pytest.raises(rankone.RankOneError):
         certify_model(judge.random_model(0), bare)
 

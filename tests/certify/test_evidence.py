@@ -71,10 +71,10 @@ def test_words_and_labels_in_the_numbers_of_the_model() -> None:
 @pytest.mark.parametrize(
     ("texts", "what"),
     [
-        (["ab XY", "ag XX"], "line 2: the word 'g': the model has no such word"),
-        (["ah XY", "gi XX"], "line 1: the word 'h', and 2 more: the model has no such word"),
-        (["ab XY", "ab XU"], "line 2: the label 'U': the model has no such label"),
-        (["ab UV", "ab XU"], "line 1: the label 'U', and 1 more: the model has no such label"),
+        (["ab XY", "ag XX"], "sentence 2: the word 'g': the model has no such word"),
+        (["ah XY", "gi XX"], "sentence 1: the word 'h', and 2 more: the model has no such word"),
+        (["ab XY", "ab XU"], "sentence 2: the label 'U': the model has no such label"),
+        (["ab UV", "ab XU"], "sentence 1: the label 'U', and 1 more: the model has no such label"),
     ],
 )
 def test_words_and_labels_that_the_model_does_not_have(texts: list[str], what: str) -> None:
@@ -86,5 +86,5 @@ def test_words_and_labels_that_the_model_does_not_have(texts: list[str], what: s
 
 def test_sentences_longer_than_the_table_of_positions() -> None:
     assert numbers("abc XXX", positions=3)[0] == [0, 1, 2]
-    with pytest.raises(LengthError, match="line 2: 4 tokens"):
+    with pytest.raises(LengthError, match="sentence 2: 4 tokens"):
         numbers("abc XXX", "abca XXXX", positions=3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +16,6 @@ from rankone.certify import floats
 from rankone.certify.floats import FloatBalls, positions
 from rankone.certify.rounding import Balls, Floats, Ints, U
 from rankone.nn import FeedForward
-from rankone.spans import spans
 
 
 def column(texts: list[str]) -> tuple[Ints, Ints]:
@@ -54,9 +52,8 @@ def test_chunks_and_tables_that_are_cut(monkeypatch: pytest.MonkeyPatch) -> None
     ids, offsets = column(["abc", "b", "acbd", "fa"])
     (whole,) = FloatBalls(model.network).run(ids, offsets)
     for cells in (1, 12):  # five hidden units: one column at a time, or two
-        monkeypatch.setattr(floats, "spans", partial(spans, size=4))
         monkeypatch.setattr(floats, "CELLS", cells)
-        parts = list(FloatBalls(model.network).run(ids, offsets))
+        parts = list(FloatBalls(model.network).run(ids, offsets, size=4))
         assert [(part.first, part.last) for part in parts] == [(0, 4), (4, 8), (8, 10)]
         for name in ("moved", "q", "features"):
             for numbers in ("mid", "rad"):

@@ -30,6 +30,7 @@ SPEAK: dict[str, tuple[str, ...]] = {
     "nn": ("predict", "certify"),
     "theory": (),
     "train": ("train",),
+    "construct/conditions.py": ("memorize",),
     "cli/console.py": ("inspect", "memorize"),
     "cli/options.py": (),  # the options themselves
     "cli/__init__.py": (),
