@@ -163,8 +163,11 @@ def _remove(entry: Path) -> None:
 def check_directory(path: str | os.PathLike[str]) -> None:
     """Refuse, before any work is done for it, a directory that cannot be made or written to."""
     target = Path(path)
-    while not target.exists() and target != target.parent:
-        target = target.parent
+    try:
+        while not target.exists() and target != target.parent:
+            target = target.parent
+    except OSError as error:  # too long a name, a directory that may not be looked into
+        raise _unusable(target, error) from None
     if not target.is_dir() or not os.access(target, os.W_OK):
         what = "cannot be written to" if target.is_dir() else f"{target} is a file"
         raise OutputError(what, where=str(path), remedy="choose another directory")

@@ -300,8 +300,10 @@ def test_out(run: Run, tmp_path: Path) -> None:
     assert strict((place / "approximation.json").read_text())["ok"]
     assert run(*options, place, "--no-table", "--n", 3).code == 0  # again, over an earlier one
     (tmp_path / "file").write_text("mine")
-    for taken in (tmp_path / "file", tmp_path / "file" / "below"):
-        assert "choose another directory" in refused(run(*options, taken))
+    for taken in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("x" * 300)):
+        message = refused(run(*options, taken))
+        assert str(tmp_path) in message
+        assert "remedy: choose" in message
     assert (tmp_path / "file").read_text() == "mine"
 
 
