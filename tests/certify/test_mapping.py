@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankone.certify import mapping
-from rankone.certify.ids import ContextIds, outline
+from rankone.certify.ids import ContextIds, lengths, outline
 from rankone.certify.mapping import Gaps, measure
 from rankone.certify.rounding import Balls, Floats, Ints, U, gamma
 
@@ -222,9 +222,14 @@ def test_huge_context_ids() -> None:
 def test_a_bound_of_the_same_token_against_distances_of_others() -> None:
     """The bound from tokens with one x, and another pair that is closer by less than rounding."""
     rng = np.random.default_rng(0)
-    for _ in range(150):
-        other = rng.uniform(1, 2, 3)
-        computed = float(np.sqrt((other**2).sum()))
+    drawn = rng.uniform(1, 2, (3, 3000))
+    norms = lengths(drawn).tolist()
+    excess = [
+        Fraction(norm) ** 2 / sum(Fraction(x) ** 2 for x in column)
+        for norm, column in zip(norms, drawn.T.tolist(), strict=True)
+    ]
+    for i in sorted(range(3000), key=excess.__getitem__)[-20:]:  # computed much too large
+        other, computed = drawn[:, i], norms[i]
         gap = float(np.nextafter(computed, 0))
         x = np.array([[0.0, 0.0, 50.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
         x = np.c_[x, x[:, 2] + np.r_[0.0, other]]
