@@ -194,3 +194,9 @@ def test_numbers_that_make_no_sense(
 def test_how_to_read_has_no_effect_on_what_was_read() -> None:
     with pytest.raises(TrainingError, match="no file to read"):
         train_model(rankone.read_corpus("toy"), {"epochs": 1}, reading={"lower": True})
+
+
+def test_more_epochs_of_a_falling_learning_rate_are_another_training(tmp_path: Path) -> None:
+    train_model("toy", {"epochs": 1, "dim": 4, "schedule": "linear"}, out=tmp_path / "run")
+    result = train_model("toy", {"epochs": 2}, out=tmp_path / "run", resume=True)
+    assert result.remarks == ["After epoch 1: epochs 2 (was 1)."]
