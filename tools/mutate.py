@@ -202,7 +202,7 @@ def draw(room: Room, sample: int, seed: int, modules: set[str]) -> list[Mutant]:
             continue
         if text is not None and _differs(before, text):
             mutants.append(Mutant(file, line, name.split("/")[-1], text))
-    return mutants
+    return sorted(mutants, key=lambda mutant: (mutant.file, mutant.line))  # compiled code stays
 
 
 def _differs(before: str, after: str) -> bool:

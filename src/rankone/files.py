@@ -132,32 +132,21 @@ def _unusable(path: Path, error: OSError) -> OutputError:
 def made(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A directory to write several things to, which may be there already.
 
-    If the work inside fails, by an error, a full disk or Ctrl-C, what it made is removed: the
-    directories that were not there, or the new entries of one that was.
+    If the work inside fails, by an error, a full disk or Ctrl-C, the directories that were not
+    there are removed with all they hold. One that was there is left as it is: what is new in it may
+    be somebody else's.
     """
     home = Path(path).absolute()
     try:
         new = next((p for p in (*reversed(home.parents), home) if not p.exists()), None)
-        before = set(home.iterdir()) if home.is_dir() else set()
     except OSError as error:
         raise _unusable(home, error) from None
     try:
         yield make_directory(path)
     except BaseException:
         if new is not None:
-            _remove(new)
-        elif home.is_dir():
-            for entry in set(home.iterdir()) - before:
-                _remove(entry)
+            shutil.rmtree(new, ignore_errors=True)
         raise
-
-
-def _remove(entry: Path) -> None:
-    with contextlib.suppress(OSError):
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
 
 
 def check_directory(path: str | os.PathLike[str]) -> None:
