@@ -364,7 +364,7 @@ def test_rounding_of_context_ids_and_of_planes(n: int, D: int, positions: bool) 
 
     So without that term the bound on the rounding of the network would be far too small.
     """
-    _, built, grid = made(other, D, n, readout="linear", positions=positions)
+    target, built, grid = made(other, D, n, readout="linear", positions=positions)
     allowed, worst, magnified = id_rounding(built, grid), 0.0, 0.0
     tilt = built.f2.tilt.detach()
     rng = np.random.default_rng(0)
@@ -386,6 +386,9 @@ def test_rounding_of_context_ids_and_of_planes(n: int, D: int, positions: bool) 
     size = float(built.f2.level.detach().abs().max()) + built.height
     assert magnified > 8 * 2.0**-53 * (slopes + size)  # more than all the rest
     assert magnified <= network_rounding(built, grid)
+    found = bound(target, built, grid, Modulus(2.0 * n**2), p=1.0, known=True)
+    assert found.parts["rounding"] >= n * network_rounding(built, grid)  # in each of n entries
+    assert found.guaranteed
     assert well_apart(built, grid)
 
 
