@@ -69,13 +69,3 @@ def test_other_tools_are_imported_in_one_room() -> None:
 
 def code_blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.S)
-
-
-def test_the_example_in_the_readme_runs_and_prints_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (example,) = code_blocks(ROOT / "README.md", "python")
-    (shown,) = code_blocks(ROOT / "README.md", "text")
-    exec(example, {})
-    assert capsys.readouterr().out == shown
