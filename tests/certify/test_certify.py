@@ -220,6 +220,9 @@ def test_a_corpus_of_hundreds_of_tokens() -> None:
     found = certify_model(model, corpus)
     assert found.ok
     assert found.decided == {"float": corpus.n_tokens, "exact": 0, "undecided": 0}
+    spent = found.seconds
+    assert min(spent.values()) > 0
+    assert spent["total"] == pytest.approx(spent["float"] + spent["exact"])
     sentences = [(list(s.tokens), list(s.labels)) for s in corpus.sentences]
     k = 77
     j = int(corpus.sentence_of[k])

@@ -179,3 +179,11 @@ def test_a_context_alone_has_no_pairs() -> None:
 )
 def test_reasons_made_of_witnesses(text: str | None, choices: list[list[str]], fits: bool) -> None:
     assert explained(text, choices) is fits  # type: ignore[arg-type]
+
+
+def test_a_margin_of_one_half_has_its_token_too() -> None:
+    """All outputs on their labels: the worst is one of them, though none is worse than others."""
+    claim = judge_labels(
+        readings([0, 0], [0.0, 0.0], [0, 0]), np.zeros(2, np.int64), np.array([0, 1]), HEAD
+    )
+    assert (claim.margin, claim.worst) == (0.5, 0)
