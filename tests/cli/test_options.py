@@ -32,6 +32,7 @@ SPEAK: dict[str, tuple[str, ...]] = {
     "train": ("train",),
     "construct/conditions.py": ("memorize",),
     "cli/console.py": ("inspect", "memorize"),
+    "cli/running.py": ("train", "reproduce"),
     "cli/options.py": (),  # the options themselves
     "cli/__init__.py": (),
     "cli/lazy.py": (),
