@@ -65,7 +65,3 @@ def test_other_tools_are_imported_in_one_room() -> None:
     for path in (ROOT / "src" / "rankone").rglob("*.py"):
         if re.search(rf"^\s*(?:from|import) (?:{tools})\b", path.read_text(), re.M):
             assert "interop" in path.parts, path
-
-
-def code_blocks(path: Path, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.S)
