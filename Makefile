@@ -16,7 +16,7 @@ demo: $(READY)
 	$(BIN)/rankone export runs/demo --hf runs/demo-hf --onnx runs/demo.onnx
 
 test: $(READY) lint types
-	$(BIN)/pytest -q -m "not slow" --numprocesses auto --dist loadfile
+	$(BIN)/pytest -q -m "not slow" --numprocesses auto --dist worksteal
 
 test-all: $(READY) lint types
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -q

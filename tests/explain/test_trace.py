@@ -25,7 +25,7 @@ def test_a_sentence_is_traced_as_the_model_labels_it(pair: tuple[Corpus, Model])
     found = trace(model, corpus)
     assert found is not None
     assert len(found.words) <= LONGEST
-    assert tuple(found.labels) == model.predict([found.words])[0]
+    assert list(found.labels) == model.predict([found.words])[0]
     np.testing.assert_allclose(found.weights.sum(1), 1)
     average = found.weights @ found.keys
     np.testing.assert_allclose(found.ids, found.alone + average, rtol=1e-12)

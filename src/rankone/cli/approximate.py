@@ -104,7 +104,7 @@ def approximate(
         raise typer.BadParameter("give --grid or --epsilon, not both")
     with console.working("start", quiet=quiet or json) as progress:
         from rankone.approximation import Convergence, approximate, converge, draw_plots
-        from rankone.cli.own_function import own_function
+        from rankone.cli.own import own_function
         from rankone.files import check_directory, made
 
         if out is not None:

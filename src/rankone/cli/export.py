@@ -47,8 +47,9 @@ def export(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a model for other tools: Hugging Face, ONNX. Everything is checked before anything is
-    written, and if one cannot be written, neither is.
+    """Write a model for other tools: Hugging Face, ONNX. Nothing is written that was not checked.
+
+    If one of two cannot be written, neither is.
 
     From transformers every bit of the weights must come back.
 
