@@ -28,10 +28,12 @@ SEED ?= 1
 mutate: $(READY)
 	for room in $(ROOMS); do $(BIN)/python tools/mutate.py $$room --sample $(SAMPLE) --seed $(SEED); done
 
-# Made-up bytes for everything that reads files.
-SECONDS ?= 600
+# Made-up bytes for everything that reads files, so many seconds for each kind of file.
+TARGETS ?= corpus vectors model hub certificate checkpoint approximation
+SECONDS ?= 60
 fuzz: $(READY)
-	$(BIN)/python tools/fuzz.py --seconds $(SECONDS)
+	$(BIN)/pip install --quiet --constraint constraints.txt atheris
+	for target in $(TARGETS); do $(BIN)/python tools/fuzz.py $$target --seconds $(SECONDS) || exit 1; done
 
 lint: $(READY)
 	$(BIN)/ruff check .
