@@ -17,7 +17,7 @@ from rankone.approximation.report import Report
 from rankone.approximation.result import Approximation
 from rankone.documents import dump, parse_document, read_bytes
 from rankone.errors import ModelError
-from rankone.files import made, write_file
+from rankone.files import kept, made, write_file
 from rankone.nn import Approximator, Rank1Attention, Stairs, TiltedStairs
 
 WEIGHTS, REPORT = "network.safetensors", "approximation.json"
@@ -33,7 +33,7 @@ def save_approximation(
     parameters = approximation.network.named_parameters()
     tensors = {name: p.detach().contiguous() for name, p in parameters}
     report = dump(approximation.to_json(), indent=2)
-    with made(directory) as home:
+    with made(directory) as home, kept(home / WEIGHTS):
         return [write_file(home / WEIGHTS, serialize(tensors)), write_file(home / REPORT, report)]
 
 

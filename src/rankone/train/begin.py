@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 from rankone.files import made
@@ -61,11 +62,23 @@ def begin_writing(
             stack.enter_context(directory.taken())
             if not run.place.step:  # where there is a log, there is a checkpoint
                 directory.keep(run, document, now=True)
+                new.enter_context(_taken_back(directory.last))
             write_log(directory.log, run.place.curve)
         if board is not None:
             new.enter_context(made(board))
         path = directory.log if directory is not None else None
         return stack.enter_context(open_log(path, board, run.place.epoch))
+
+
+@contextlib.contextmanager
+def _taken_back(path: Path | None) -> Iterator[None]:
+    """A checkpoint of a run that cannot begin."""
+    try:
+        yield
+    except BaseException:
+        if path is not None:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def share(run: Run) -> None:
