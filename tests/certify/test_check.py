@@ -23,6 +23,7 @@ from certify import judge
 from rankone import Corpus
 from rankone.certify import Certificate, Check, Outcome, certify_model, check_certificate
 from rankone.certify import read_certificate as read
+from rankone.certify.certificate import Left, contradiction
 from rankone.errors import CertificateError
 from rankone.nn import Model
 
@@ -95,6 +96,33 @@ def test_what_is_not_certified_stands_as_such(v1: float, outcome: str, tmp_path:
     assert found == Check(outcome, ())
     forged = replace(made, outcome=Outcome.CERTIFIED, mapping=Outcome.CERTIFIED)
     assert not check_certificate(forged, model, corpus).ok
+
+
+def test_fewer_wrong_tokens_are_claimed_only_where_tokens_are_open(
+    certificate: Certificate, model: Model, corpus: Corpus
+) -> None:
+    """That pairs are open says nothing of the labels."""
+    fewer = replace(certificate, outcome=Outcome.UNDECIDED, mapping=Outcome.UNDECIDED, wrong=0)
+    reasons = {
+        tokens: check_certificate(
+            replace(fewer, left=Left(tokens, tokens, 1, time=False)), model, corpus
+        ).reasons
+        for tokens in (0, 1)
+    }
+    assert [r for r in reasons[0] if "wrong" in r] == ["it says wrong 0, proved is 1"]
+    assert [r for r in reasons[1] if "wrong" in r] == []
+
+
+def test_figures_and_labels_come_together(certificate: Certificate) -> None:
+    assert contradiction(certificate, True) is None
+    nothing = dict.fromkeys(("labels", "wrong", "unavoidable"))
+    a_margin_of_no_labels = replace(certificate, **nothing)
+    undecided = {"outcome": Outcome.UNDECIDED, "left": Left(1, 1, 0, time=False)}
+    labels_alone = dict.fromkeys(("wrong", "margin", "float_labels")) | undecided
+    for found in (a_margin_of_no_labels, replace(certificate, **labels_alone)):
+        problem = contradiction(found, found.ok)
+        assert problem is not None
+        assert problem.startswith("figures without labels, or labels without ")
 
 
 # Figures that say what is not true, and what the check then says of each.
