@@ -26,7 +26,7 @@ Run = Callable[[bytes], None]
 
 ROWS = (
     b"the DT O\nwill NN B-X\n\nthe DT O\nwill MD I-X\n",
-    b"-DOCSTART- -X- O\n\nthe DT O\n-DOCSTART- -X- O\nend NN B-X\n",
+    b"-DOCSTART- _ O\n\nthe DT O\n-DOCSTART- _ O\nend NN B-X\n",
     b"a\tX\nrose\tY\n\nis\tZ\n",
     b"token\tlemma\tner\nNew York\tNew York\tB-LOC\nis\tbe\tO\n",
     b"\xef\xbb\xbfa X\r\nb Y\r\n\r\nc X\r\n",

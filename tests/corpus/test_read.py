@@ -115,7 +115,7 @@ def test_json_lines_with_other_keys_and_whole_numbers(tmp_path: Path) -> None:
 
 
 def test_docstart_rows_part_sentences_but_are_none(tmp_path: Path) -> None:
-    path = put(tmp_path, "-DOCSTART- -X- O\n\na DT X\n-DOCSTART- O\nb DT Y\n")
+    path = put(tmp_path, "-DOCSTART- _ O\n\na DT X\n-DOCSTART- O\nb DT Y\n")
     assert rows(rankone.read_corpus(path)) == [(("a",), ("X",), 3), (("b",), ("Y",), 5)]
 
 
@@ -214,7 +214,7 @@ REFUSED = [
     ("c.conll", "a DT X\nrose  Y\n", {}, r"line 2: 2 columns where the rows before have 3"),
     ("c.conll", "", {}, "no sentence"),
     ("c.conll", "\n\n \n", {}, "no sentence"),
-    ("c.conll", "-DOCSTART- -X- O O\n", {}, "no sentence"),
+    ("c.conll", "-DOCSTART- _ _ O\n", {}, "no sentence"),
     ("c.conll", b"a X\nb\xff Y\n", {}, r"line 2: byte 0xff is not valid UTF-8"),
     ("c.conll", "\ufeffa X\n".encode() + b"\xe9 Y\n", {}, r"line 2: byte 0xe9"),
     ("c.conll", "a X\nb\0 Y\n", {}, r"line 2: a NUL byte"),

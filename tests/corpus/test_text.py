@@ -88,7 +88,7 @@ COLUMNS = [
     ("a\nb\n\nc\n", 3),  # tokens alone
     ("word\n", 1),
     ("a\tx y z\nb\tu v w\n", 2),  # separated by TABs
-    ("-DOCSTART- -X- -X- O\n\nthe DT O\n\nend NN O\n", 2),
+    ("-DOCSTART- _ _ O\n\nthe DT O\n\nend NN O\n", 2),
 ]
 REFUSED = [
     ("Foo bar baz\nqux quux corge\n", "text or columns.* Every line has 3 words"),
