@@ -69,7 +69,7 @@ def corpus(_: Path) -> Target:
     def run(data: bytes) -> None:
         chosen, data = (data[0], data[1:]) if data else (0, b"")
         sys.stdin = io.TextIOWrapper(io.BytesIO(data))
-        started = time.perf_counter()
+        started = time.process_time()
         how = divmod(chosen, len(formats))
         if how[0] % 6 == 5:
             found = read_like("-", {"columns": 3}, {"O", "X", "."}, labelled=None)
@@ -81,7 +81,7 @@ def corpus(_: Path) -> Target:
         json.dumps([found.place(0), repr(found), *found.vocabulary]).encode()
         if found.labelled:
             json.dumps(inspect(found).to_json(), ensure_ascii=False).encode()
-        assert time.perf_counter() - started < 1 + len(data) / 10_000
+        assert time.process_time() - started < 1 + len(data) / 10_000
 
     n = len(formats)
     seeds = [bytes([k * n + f]) + rows for k in range(6) for f in range(n) for rows in ROWS]
