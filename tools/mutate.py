@@ -3,9 +3,10 @@
     python tools/mutate.py certify --sample 120
 
 A sample of the places that can be changed is drawn (the same for the same seed), one change for
-each. Tests run in forked processes that have imported the heavy libraries already, on a copy of the
-tree: first those that run the changed lines, by coverage and the quickest first; whatever they do
-not notice is given to all tests of the room.
+each. First the tests that run the changed lines, by coverage and the quickest first, run in a fork
+of a process that has imported and collected everything, with the changed function put in its place.
+What they do not notice, and what cannot be put in its place, is written into a copy of the tree,
+imported anew, and given to those tests and then to all tests of the room.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import coverage
 import pytest
 from mutants import SOURCE, Mutant, draw
+from swap import swap
 
 ROOT = Path.cwd()
 
@@ -62,6 +65,7 @@ ROOMS = {
     "train": Room(("train/*.py",), ("tests/train",)),
     "approximation": Room(("approximation/*.py",), ("tests/approximation",)),
 }
+BROKEN = 99  # exit status of a process in which something else than a test went wrong
 # What tests import anyway, and what takes longest.
 HEAVY = "numpy torch numba safetensors.torch flint mpmath msgspec matplotlib.pyplot".split()
 
@@ -111,6 +115,41 @@ class Choose:
         )
 
 
+class Warm:
+    """A pytest plugin: instead of all tests once, for each mutant those that run its lines, in a
+    fork of its own. The numbers of the mutants that were noticed are written to `out`."""
+
+    def __init__(self, tree: Path, mutants: list[Mutant], tests: Map, out: Path) -> None:
+        self.tree, self.mutants, self.tests, self.out = tree, mutants, tests, out
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        # They must pass here too, or what they notice would mean nothing.
+        if run(self.tree, partial(self._fail, session, session.items), 3600)[0] != "passed":
+            return True
+        with self.out.open("w", buffering=1) as file:
+            for i, mutant in enumerate(self.mutants):
+                chosen = [test for test in self.tests.tests(mutant) if test in items]
+                limit = 30 + 4 * sum(self.tests.seconds[test] for test in chosen)
+                work = partial(self._notice, session, mutant, [items[test] for test in chosen])
+                if run(self.tree, work, limit)[0] != "passed":
+                    print(i, file=file)
+        return True
+
+    def _notice(self, session: pytest.Session, mutant: Mutant, items: list[pytest.Item]) -> int:
+        path = self.tree / "src" / "rankone" / mutant.file
+        return swap(path, path.read_text(), mutant.text) and self._fail(session, items)
+
+    def _fail(self, session: pytest.Session, items: list[pytest.Item]) -> bool:
+        for i, item in enumerate(items):
+            following = items[i + 1] if i + 1 < len(items) else None
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.testsfailed:
+                return True
+        return False
+
+
 class Map:
     """Which tests run a line: what `Watch` saw. Compiled code is not seen, so it has none."""
 
@@ -148,8 +187,10 @@ def run(tree: Path, work: Callable[[], int], seconds: float) -> tuple[str, float
     while time.monotonic() - started < seconds:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            took = time.monotonic() - started
-            return ("passed" if os.waitstatus_to_exitcode(status) == 0 else "failed"), took
+            ended, took = os.waitstatus_to_exitcode(status), time.monotonic() - started
+            if ended == BROKEN:
+                raise RuntimeError("no test was at fault, but this script (MUTATE_SHOW=1)")
+            return ("passed" if ended == 0 else "failed"), took
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -157,7 +198,7 @@ def run(tree: Path, work: Callable[[], int], seconds: float) -> tuple[str, float
 
 
 def _work(tree: Path, work: Callable[[], int]) -> None:
-    status = 3
+    status = BROKEN
     try:
         os.setpgid(0, 0)
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -237,18 +278,25 @@ def main() -> None:
         if outcome != "passed":
             sys.exit("the tests fail without any change (MUTATE_SHOW=1 shows them)")
         print(f"{len(mutants)} mutants; the tests take {took:.1f} s", flush=True)
-        tests, killed = Map(seen), 0
-        for i, mutant in enumerate(mutants, 1):
+        tests, out = Map(seen), Path(scratch, "noticed")
+        run(tree, lambda: suite(tree, list(room.tests), Warm(tree, mutants, tests, out)), 36000)
+        if not out.exists():
+            sys.exit("the tests fail in a process that has imported everything (MUTATE_SHOW=1)")
+        noticed = {int(number) for number in out.read_text().split()}
+        print(f"{len(noticed)} noticed at once", flush=True)
+        for i, mutant in enumerate(mutants):
+            if i in noticed:
+                continue
             path = tree / "src" / "rankone" / mutant.file
             before = path.read_text()
             _replace(path, mutant.text)
             if notice(tree, room, tests.tests(mutant), max(given.seconds, 4 * took)):
-                killed += 1
+                noticed.add(i)
             else:
                 print(f"\nSURVIVED {mutant.diff()}\n", flush=True)
             _replace(path, before)
-            if i % 20 == 0 or i == len(mutants):
-                print(f"{given.room}: {killed} of {i} noticed ({killed / i:.1%})", flush=True)
+        share = len(noticed) / len(mutants)
+        print(f"{given.room}: {len(noticed)} of {len(mutants)} noticed ({share:.1%})", flush=True)
 
 
 if __name__ == "__main__":
