@@ -239,3 +239,9 @@ def test_links_are_dropped_and_what_they_lead_to_stays(tmp_path: Path) -> None:
     assert (mine.read_text(), link.read_text()) == ("mine", "new")
     assert files.drop_link(mine) == mine
     assert mine.exists()
+
+
+def test_a_pipe_that_somebody_left_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "certificate.json")
+    files.write_file(files.drop_link(pipe), "new")
+    assert pipe.read_text() == "new"

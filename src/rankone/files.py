@@ -102,13 +102,13 @@ def _link(source: Path, target: Path) -> None:
 
 
 def drop_link(path: Path) -> Path:
-    """The same path, without the link that may be there: for files with a fixed name in a directory
-    that somebody else may have made, and linked to what must not be written over."""
+    """The same path, without the link or the pipe that may be there: for files with a fixed name in
+    a directory that somebody else may have made, and linked to what must not be written over."""
     try:
-        if path.is_symlink():
+        if path.is_symlink() or not (path.is_file() or path.is_dir() or not path.exists()):
             path.unlink()
     except OSError as error:
-        what = f"cannot replace the link ({error.strerror})"
+        what = f"cannot replace what is there ({error.strerror})"
         raise OutputError(what, where=str(path), remedy="choose another directory") from None
     return path
 

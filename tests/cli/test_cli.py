@@ -189,6 +189,15 @@ def test_words_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
         assert shown in out
 
 
+def test_no_message_steers_the_terminal(run: Run, model: Path) -> None:
+    config = json.loads((model / "config.json").read_text())
+    config["network"]["attention"] = "\x1b[2J"
+    (model / "config.json").write_text(json.dumps(config))
+    answer = run("predict", model, "builtin")
+    assert answer.code == 2
+    assert "unknown word '\\x1b[2J'" in answer.err
+
+
 BAD = [
     (b"a X\nb\n", "line 2: 1 column where the rows before have 2"),
     (b"", "no sentence"),

@@ -103,11 +103,12 @@ def _explain(error: BaseException) -> NoReturn:
 
 
 def _refuse(message: str) -> NoReturn:
+    from rankone.cli.console import plain
     from rankone.cli.options import first_process
 
     with contextlib.suppress(OSError):
         if first_process():
-            print(f"rankone: {message}", file=sys.stderr)
+            print("rankone: " + "\n".join(map(plain, message.split("\n"))), file=sys.stderr)
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     sys.exit(2)

@@ -93,11 +93,19 @@ class Model:
             step = max(1, LOGITS // len(bias))
             for i in range(0, len(found), step):
                 part = slice(i, i + step)
-                found[part] = (weight @ features[:, part] + bias[:, None]).argmax(0)
+                logits = weight @ features[:, part] + bias[:, None]
+                found[part] = logits.argmax(0)
+                if not np.isfinite(np.take_along_axis(logits, found[None, part], 0)).all():
+                    raise ModelError(
+                        "numbers that overflow float64 decide over a label",
+                        remedy="give a model with smaller weights; certify says what these do",
+                    )
             return found
 
         pieces = cut(offsets, self.network.shape.positions)
-        return np.asarray(Evaluator(self.network).run(token_ids, pieces, read), dtype=np.int64)
+        with np.errstate(over="ignore", invalid="ignore"):  # which is looked at in the end
+            found = Evaluator(self.network).run(token_ids, pieces, read)
+        return np.asarray(found, dtype=np.int64)
 
     def save(
         self, directory: str | os.PathLike[str], *, report: Mapping[str, Any] | None = None
