@@ -157,6 +157,12 @@ def test_places_are_checked_before_the_work(tmp_path: Path) -> None:
         files.check_place(tmp_path / "none" / "file")
     with pytest.raises(OutputError, match="is a directory"):
         files.check_place(tmp_path)
+    with pytest.raises(OutputError, match="cannot be used") as caught:
+        files.check_place(tmp_path / ("a" * 300), remedy="another")
+    assert caught.value.remedy == "another"
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError, match="is a file"):
+        files.check_new(tmp_path / "file" / "below", [], lambda _: True)
 
 
 def test_only_a_directory_of_ours_is_written_over(tmp_path: Path) -> None:

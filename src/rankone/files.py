@@ -162,12 +162,20 @@ def check_directory(path: str | os.PathLike[str]) -> None:
         raise OutputError(what, where=str(path), remedy="choose another directory")
 
 
-def check_place(path: str | os.PathLike[str]) -> None:
-    """Refuse, before any work is done for it, a file for which there is no directory."""
-    target = Path(path)
-    if not target.parent.is_dir() or target.is_dir():
-        what = "is a directory" if target.is_dir() else "no such directory"
-        raise OutputError(what, where=str(path), remedy="choose another path")
+def check_place(path: str | os.PathLike[str], *, remedy: str = "choose another path") -> None:
+    """Refuse, before any work is done for it, a file for which there is no directory, or none that
+    may be written to. What is no regular file (a pipe, a terminal) is written to as it is."""
+    what = None
+    try:
+        target = Path(path).resolve()
+        if target.is_dir() or not target.parent.is_dir():
+            what = "is a directory" if target.is_dir() else "no such directory"
+        elif not os.access(target.parent, os.W_OK) and (target.is_file() or not target.exists()):
+            what = "its directory cannot be written to"
+    except (OSError, RuntimeError) as error:  # too long a name, a loop of links, no permission
+        what = f"cannot be used ({getattr(error, 'strerror', None) or error})"
+    if what is not None:
+        raise OutputError(what, where=str(path), remedy=remedy)
 
 
 def check_new(
@@ -189,6 +197,7 @@ def check_new(
         elif target.exists():
             what = "is a file"
         else:
+            check_directory(target)
             return Path(directory)
     except (OSError, RuntimeError) as error:  # too long a name, a loop of links, no permission
         what = f"cannot be used ({getattr(error, 'strerror', None) or error})"

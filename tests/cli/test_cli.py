@@ -303,6 +303,13 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
     assert answer.stdout.startswith("builtin")
 
 
+def test_a_standard_output_that_is_closed_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text(CORPUS)
+    script = f"{sys.executable} -m rankone inspect {tmp_path / 'c'} --json >&-"
+    answer = subprocess.run(script, shell=True, capture_output=True, text=True, timeout=60)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
 def test_narrow_terminals_lose_no_figure() -> None:
     answer = fresh("inspect", "builtin", env={**os.environ, "COLUMNS": "40"})
     assert answer.returncode == 0

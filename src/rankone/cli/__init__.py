@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -73,6 +75,9 @@ def main() -> None:
     """Run a command; an error of the user's making is reported in a few lines, exit status 2."""
     if hasattr(signal, "SIGPIPE"):  # `| head` ends us without a word, like any other tool
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us: what we say goes nowhere
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (open to the end)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -60,7 +60,7 @@ def _bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
         raise CorpusError(
             str(getattr(error, "strerror", None) or error).lower(),
-            where=name,
+            where=name or "''",
             remedy="check the path and that the file may be read",
         ) from None
     if data.startswith(GZIP):

@@ -194,7 +194,10 @@ def _network(shape: Network, path: Path) -> TokenClassifier:
         tensors = deserialize(path.read_bytes()) if small else load_file(path)
     except FileNotFoundError:
         raise ModelError("no weights", where=str(path), remedy="memorize again") from None
-    except (OSError, safetensors.SafetensorError) as error:
+    except OSError as error:
+        what = f"cannot be read ({error.strerror or error})"
+        raise ModelError(what, where=str(path), remedy="check the path") from None
+    except safetensors.SafetensorError as error:
         raise ModelError(
             f"damaged weights ({error})", where=str(path), remedy="copy or write them again"
         ) from None
