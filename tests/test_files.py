@@ -160,6 +160,9 @@ def test_places_are_checked_before_the_work(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be used") as caught:
         files.check_place(tmp_path / ("a" * 300), remedy="another")
     assert caught.value.remedy == "another"
+    for refuse in (files.check_place, lambda name: files.write_file(name, "x")):
+        with pytest.raises(OutputError, match="null byte"):
+            refuse("a\0b")
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OutputError, match="is a file"):
         files.check_new(tmp_path / "file" / "below", [], lambda _: True)

@@ -185,7 +185,7 @@ def test_conllu_without_annotation_is_unlabelled(tmp_path: Path) -> None:
 
 
 def test_how_a_corpus_was_read_is_known(tmp_path: Path) -> None:
-    corpus = rankone.read_corpus(put(tmp_path, CONLL), label_column=2, lower=True)
+    corpus = rankone.read_corpus(put(tmp_path, CONLL), label_column=2, lower=1)  # type: ignore[arg-type]
     assert corpus.reading == {
         "token_column": None,
         "label_column": 2,

@@ -166,7 +166,7 @@ def _read(
         "label_column": choice.label,
         "columns": corpus.columns.of,
         "scheme": "auto" if found == "IOB2" else "keep",
-        "lower": lower,
+        "lower": bool(lower),
     }
     corpus = replace(corpus.lowered() if lower else corpus, reading=reading, remarks=remarks)
     return replace(corpus, seconds=time.perf_counter() - started)
