@@ -172,11 +172,7 @@ def check_place(path: str | os.PathLike[str], *, remedy: str = "choose another p
             what = "is a directory" if target.is_dir() else "no such directory"
         elif not os.access(target.parent, os.W_OK) and (target.is_file() or not target.exists()):
             what = "its directory cannot be written to"
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-    ) as error:  # too long a name, a loop of links, no permission
+    except (OSError, RuntimeError, ValueError) as error:  # too long a name, a loop of links, a NUL
         what = f"cannot be used ({getattr(error, 'strerror', None) or error})"
     if what is not None:
         raise OutputError(what, where=str(path), remedy=remedy)
@@ -203,10 +199,6 @@ def check_new(
         else:
             check_directory(target)
             return Path(directory)
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-    ) as error:  # too long a name, a loop of links, no permission
+    except (OSError, RuntimeError, ValueError) as error:  # too long a name, a loop of links, a NUL
         what = f"cannot be used ({getattr(error, 'strerror', None) or error})"
     raise OutputError(what, where=str(directory), remedy="choose a new or an empty directory")

@@ -106,7 +106,7 @@ def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> l
         if claimed is None and (bound is None or some_open):
             continue
         if claimed is None or bound is None or not _implied(claimed, bound, name in below):
-            shown = bound.str(6) if isinstance(bound, arb) else bound
+            shown = bound.str(15, radius=False) if isinstance(bound, arb) else bound
             reasons.append(f"it says {name} {claimed}, proved is no better than {shown}")
     return reasons
 
