@@ -157,6 +157,15 @@ def test_places_are_checked_before_the_work(tmp_path: Path) -> None:
         files.check_place(tmp_path / "none" / "file")
     with pytest.raises(OutputError, match="is a directory"):
         files.check_place(tmp_path)
+    with pytest.raises(OutputError, match="cannot be used") as caught:
+        files.check_place(tmp_path / ("a" * 300), remedy="another")
+    assert caught.value.remedy == "another"
+    for refuse in (files.check_place, lambda name: files.write_file(name, "x")):
+        with pytest.raises(OutputError, match="null byte"):
+            refuse("a\0b")
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError, match="is a file"):
+        files.check_new(tmp_path / "file" / "below", [], lambda _: True)
 
 
 def test_only_a_directory_of_ours_is_written_over(tmp_path: Path) -> None:
@@ -239,3 +248,9 @@ def test_links_are_dropped_and_what_they_lead_to_stays(tmp_path: Path) -> None:
     assert (mine.read_text(), link.read_text()) == ("mine", "new")
     assert files.drop_link(mine) == mine
     assert mine.exists()
+
+
+def test_a_pipe_that_somebody_left_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "certificate.json")
+    files.write_file(files.drop_link(pipe), "new")
+    assert pipe.read_text() == "new"

@@ -101,6 +101,7 @@ def dump(document: Any, indent: int | None = None) -> bytes:
 def _explained(problem: msgspec.ValidationError) -> str:
     """ "Expected `int`, got `array` - at `$.network.heads`" in plain words, the field first."""
     said, _, place = str(problem).partition(" - at `")
+    said = said.replace("Invalid enum value", "unknown word").replace("Object missing", "no")
     said = re.sub(r"`([^`]*)`", lambda found: _in_words(found[1]), said)
     said = said[:1].lower() + said[1:]
     field = place.rstrip("`").removeprefix("$").removeprefix(".")

@@ -26,7 +26,7 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
             if target.exists():
                 shutil.copymode(target, new)
             os.replace(new, target)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError) as error:  # a name with a NUL is a ValueError
         raise OutputError(
             f"cannot write ({getattr(error, 'strerror', None) or error})",
             where=str(path),
@@ -102,13 +102,13 @@ def _link(source: Path, target: Path) -> None:
 
 
 def drop_link(path: Path) -> Path:
-    """The same path, without the link that may be there: for files with a fixed name in a directory
-    that somebody else may have made, and linked to what must not be written over."""
+    """The same path, without the link or the pipe that may be there: for files with a fixed name in
+    a directory that somebody else may have made, and linked to what must not be written over."""
     try:
-        if path.is_symlink():
+        if path.is_symlink() or not (path.is_file() or path.is_dir() or not path.exists()):
             path.unlink()
     except OSError as error:
-        what = f"cannot replace the link ({error.strerror})"
+        what = f"cannot replace what is there ({error.strerror})"
         raise OutputError(what, where=str(path), remedy="choose another directory") from None
     return path
 
@@ -162,12 +162,20 @@ def check_directory(path: str | os.PathLike[str]) -> None:
         raise OutputError(what, where=str(path), remedy="choose another directory")
 
 
-def check_place(path: str | os.PathLike[str]) -> None:
-    """Refuse, before any work is done for it, a file for which there is no directory."""
-    target = Path(path)
-    if not target.parent.is_dir() or target.is_dir():
-        what = "is a directory" if target.is_dir() else "no such directory"
-        raise OutputError(what, where=str(path), remedy="choose another path")
+def check_place(path: str | os.PathLike[str], *, remedy: str = "choose another path") -> None:
+    """Refuse, before any work is done for it, a file for which there is no directory, or none that
+    may be written to. What is no regular file (a pipe, a terminal) is written to as it is."""
+    what = None
+    try:
+        target = Path(path).resolve()
+        if target.is_dir() or not target.parent.is_dir():
+            what = "is a directory" if target.is_dir() else "no such directory"
+        elif not os.access(target.parent, os.W_OK) and (target.is_file() or not target.exists()):
+            what = "its directory cannot be written to"
+    except (OSError, RuntimeError, ValueError) as error:  # too long a name, a loop of links, a NUL
+        what = f"cannot be used ({getattr(error, 'strerror', None) or error})"
+    if what is not None:
+        raise OutputError(what, where=str(path), remedy=remedy)
 
 
 def check_new(
@@ -189,7 +197,8 @@ def check_new(
         elif target.exists():
             what = "is a file"
         else:
+            check_directory(target)
             return Path(directory)
-    except (OSError, RuntimeError) as error:  # too long a name, a loop of links, no permission
+    except (OSError, RuntimeError, ValueError) as error:  # too long a name, a loop of links, a NUL
         what = f"cannot be used ({getattr(error, 'strerror', None) or error})"
     raise OutputError(what, where=str(directory), remedy="choose a new or an empty directory")

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,16 @@ import corpora
 import rankone
 from certify import judge
 from rankone import Corpus
-from rankone.certify import Certificate, Outcome, attention, certify_model, evidence
+from rankone.certify import (
+    Certificate,
+    Outcome,
+    attention,
+    certify_model,
+    check_certificate,
+    evidence,
+)
 from rankone.certify.certificate import Spot
+from rankone.errors import CorpusError, SettingError
 from rankone.nn import Model, evaluate
 from rankone.spans import spans
 
@@ -454,3 +463,20 @@ def test_weights_of_several_precisions(attention: str, part: str) -> None:
     assert_true(found, model, sentences)
     assert found.dtype == ("float32, float64" if part else "float32")
     assert certify(judge.random_model(1), sentences).dtype == "float64"
+
+
+def test_a_corpus_may_be_whatever_memorize_takes(tmp_path: Path) -> None:
+    (path := tmp_path / "c.conll").write_text("A X 1\na Y 2\n\na X 3\n")
+    corpus = rankone.read_corpus(path, label_column=2)
+    model = rankone.memorize(corpus).model
+    expected = certify_model(model, corpus)
+    for known in (path, str(path), [(s.tokens, s.labels) for s in corpus.sentences]):
+        found = certify_model(model, known)
+        assert (found.ok, found.hashes) == (True, expected.hashes)
+        assert check_certificate(expected, model, known).ok
+    with pytest.raises(CorpusError, match="no sentences in None"):
+        certify_model(model, None)  # type: ignore[arg-type]
+    for call in (certify_model, partial(check_certificate, expected)):
+        with pytest.raises(SettingError, match="a model cannot be 'm'") as caught:
+            call("m", corpus)
+        assert caught.value.remedy

@@ -158,6 +158,20 @@ def test_what_lies_outside_of_all_labels_is_decided_too(y: float, label: int) ->
     assert decode(head, [y], [1e-9]) == (label, pytest.approx(0, abs=1.1e-9))
 
 
+@pytest.mark.parametrize(("y", "label"), [("-1e700", 0), ("1e700", 2)])
+def test_what_no_float_holds_is_decided_too(y: str, label: int) -> None:
+    head = head_of(numbers([1.0], 3))
+    assert head.exact([arb(y, "1e690")])[:2] == (label, 0)
+
+
+def test_a_head_whose_multiples_overflow_is_any_head() -> None:
+    """Its rows are equal, so y says nothing of its labels."""
+    layer = numbers([1.0], 3)
+    with torch.no_grad():
+        layer.weight.fill_(1.5e308)
+    assert isinstance(head_of(layer), LinearHead)
+
+
 def test_rows_that_float64_rounds() -> None:
     """With p = 0.1 most rows are no exact multiples; the head is recognised all the same."""
     layer = numbers([0.1, 1 / 3], 9)

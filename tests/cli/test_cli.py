@@ -189,6 +189,15 @@ def test_words_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
         assert shown in out
 
 
+def test_no_message_steers_the_terminal(run: Run, model: Path) -> None:
+    config = json.loads((model / "config.json").read_text())
+    config["network"]["attention"] = "\x1b[2J"
+    (model / "config.json").write_text(json.dumps(config))
+    answer = run("predict", model, "builtin")
+    assert answer.code == 2
+    assert "unknown word '\\x1b[2J'" in answer.err
+
+
 BAD = [
     (b"a X\nb\n", "line 2: 1 column where the rows before have 2"),
     (b"", "no sentence"),
@@ -292,6 +301,13 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
     answer = subprocess.run(script, shell=True, capture_output=True, text=True, timeout=60)
     assert answer.stderr == ""
     assert answer.stdout.startswith("builtin")
+
+
+def test_a_standard_output_that_is_closed_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text(CORPUS)
+    script = f"{sys.executable} -m rankone inspect {tmp_path / 'c'} --json >&-"
+    answer = subprocess.run(script, shell=True, capture_output=True, text=True, timeout=60)
+    assert (answer.returncode, answer.stderr) == (0, "")
 
 
 def test_narrow_terminals_lose_no_figure() -> None:

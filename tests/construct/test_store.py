@@ -150,10 +150,10 @@ DAMAGE = [
     (edit("config.json", lambda c: {**c, "format": "other"}), "not a rankone model"),
     (edit("config.json", lambda c: {**c, "version": 99}), "version 99 of the format, this reads 1"),
     (edit("config.json", lambda _: []), "expected a mapping, got a list"),
-    (edit("config.json", lambda c: {**c, "network": {}}), "network: .*missing"),
+    (edit("config.json", lambda c: {**c, "network": {}}), "network: no required field vocabulary"),
     (edit("config.json", lambda c: {**c, "network": {**c["network"], "x": 1}}), "described whole"),
-    (network(attention="rope"), "network.attention: invalid enum value 'rope'"),
-    (network(feedforward="mixture"), "network.feedforward: invalid enum value 'mixture'"),
+    (network(attention="rope"), "network.attention: unknown word 'rope'"),
+    (network(feedforward="mixture"), "network.feedforward: unknown word 'mixture'"),
     (network(dim=-3), "network.dim: expected a whole number >= 1"),
     (network(dim=1.5), "network.dim: expected a whole number, got a number"),
     (network(causal="yes"), "network.causal: expected true or false, got text"),
@@ -169,7 +169,7 @@ DAMAGE = [
     (lambda home: (home / "config.json").write_text('{"a":' * 200_000), "cannot be read"),
     (network(dim=4), r"where config.json says"),
     (network(hidden=7), r"where config.json says"),
-    (network(positions=0), r"positions is .* where config.json says None"),
+    (network(positions=0), r"positions is .* where config.json says nothing of it"),
     (edit("vocabulary.json", lambda v: v[:-1]), "different entries where the weights need"),
     (edit("vocabulary.json", lambda v: [*v[:-1], v[0]]), "different entries"),
     (edit("vocabulary.json", lambda v: [*v[:-1], 3]), "expected text, got a whole number"),
@@ -184,7 +184,7 @@ DAMAGE = [
     (reading(label_column=[3]), "reading.label_column: expected"),
     (reading(label_column={"a": 1}), "reading.label_column: expected"),
     (reading(token_column=10**30), "reading.token_column: "),
-    (reading(scheme="iob7"), "reading.scheme: invalid enum value 'iob7'"),
+    (reading(scheme="iob7"), "reading.scheme: unknown word 'iob7'"),
     (reading(lower="yes"), "reading.lower: expected true or false, got text"),
     (lambda home: replace(home, '"scheme"', '"label_column": 1e400, "scheme"'), "out of range"),
     (lambda home: replace(home, '"auto"', r'"\ud800"'), "config.json: cannot be read"),
@@ -252,3 +252,10 @@ def test_a_loaded_model_goes_to_other_processes(home: Path) -> None:
 def test_sums_that_overflow_are_no_damage(home: Path) -> None:
     weights(lambda tensors: tensors["table"].fill_(1.5e308))(home)
     assert rankone.load(home).network.table.isfinite().all()
+
+
+def test_labels_are_not_decided_by_what_overflows(home: Path) -> None:
+    weights(lambda tensors: tensors["blocks.0.feedforward.out_gain"].fill_(1.5e308))(home)
+    with pytest.raises(ModelError, match="overflow") as caught:
+        rankone.load(home).predict([["a", "b"]])
+    assert caught.value.remedy

@@ -89,6 +89,8 @@ COLUMNS = [
     ("word\n", 1),
     ("a\tx y z\nb\tu v w\n", 2),  # separated by TABs
     ("-DOCSTART- _ _ O\n\nthe DT O\n\nend NN O\n", 2),
+    ("-DOCSTART- O\n\na\tx y z\nb\tu v\n", 2),
+    ("10\u00a0000 CD O\nkm NN O\n", 2),  # a no-break space parts no columns
 ]
 REFUSED = [
     ("Foo bar baz\nqux quux corge\n", "text or columns.* Every line has 3 words"),

@@ -70,21 +70,33 @@ def cases(place: Path) -> dict[str, Case]:
     )
     made.save(place / "secret")
     (place / "secret" / "labels.json").chmod(0)
+    made.save(place / "sealed")
+    (place / "sealed" / "model.safetensors").chmod(0)
     made.save(place / "closed")
     (place / "full").mkdir()
     (place / "full" / "mine").write_text("mine")
     (place / "new").mkdir(mode=0o777)
     for name, mode in (("model", 0o555), ("full", 0o555), ("closed", 0), ("new", 0o777)):
         (place / name).chmod(mode)
-    model, denied = str(place / "model"), "Permission denied"
+    model, denied, kept = str(place / "model"), "Permission denied", "cannot be written to"
     hf, new = "--hf", place / "new"
     return {
         "predict": (["predict", model, str(text), "-q"], 0, ""),
         "export to a new place": (["export", model, hf, str(new / "hf"), "-q"], 0, ""),
-        "export": (["export", model, hf, str(place / "full" / "hf")], 2, denied),
-        "export into the model": (["export", model, hf, str(place / "model" / "hf")], 2, denied),
-        "memorize": (["memorize", str(text), "--out", str(place / "full" / "m")], 2, denied),
-        "certify": (["certify", model, str(text)], 2, denied),
+        "export": (["export", model, hf, str(place / "full" / "hf")], 2, kept),
+        "export into the model": (["export", model, hf, str(place / "model" / "hf")], 2, kept),
+        "memorize": (["memorize", str(text), "--out", str(place / "full" / "m")], 2, kept),
+        "certify": (
+            ["certify", model, str(text)],
+            2,
+            f"{kept}\n  remedy: choose another path with --out",
+        ),
+        "predict to there": (
+            ["predict", model, str(text), "--out", str(place / "full" / "p")],
+            2,
+            kept,
+        ),
+        "secret weights": (["predict", str(place / "sealed"), str(text)], 2, denied),
         "a secret file": (["predict", str(place / "secret"), str(text)], 2, denied),
         "a closed directory": (["predict", str(place / "closed"), str(text)], 2, denied),
         "export from there": (["export", str(place / "closed"), hf, str(new / "x")], 2, denied),

@@ -62,6 +62,7 @@ def test_labels_are_lists_whatever_the_words_came_in(model: rankone.Model) -> No
         ([["a"], None], "sentence 2: None is not a list of words"),
         ([["a", 3]], "sentence 1: 3 is not a word"),
         ([[["a"]]], r"sentence 1: \['a'\] is not a word"),
+        (None, "no sentences in None"),
     ],
 )
 def test_what_is_no_sentence_is_refused(model: rankone.Model, given: Any, what: str) -> None:
@@ -75,5 +76,6 @@ def test_the_scorer_of_the_field_takes_what_is_predicted() -> None:
 
     corpus = rankone.builtin_corpus(50)
     found = rankone.memorize(corpus).model.predict(corpus.sentences)
+    assert rankone.memorize(corpus).model.predict(corpus) == found
     assert f1_score([s.labels for s in corpus.sentences], found) == 1.0
     assert all(type(labels) is list for labels in found)

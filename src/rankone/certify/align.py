@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import reprlib
+from typing import Any
+
 import numpy as np
 
 from rankone.certify.rounding import Ints
 from rankone.corpus import Corpus
-from rankone.errors import CorpusError
+from rankone.corpus.read import as_corpus, read_like
+from rankone.errors import CorpusError, SettingError
 from rankone.nn import Model
 from rankone.nn.model import check_lengths
+
+
+def taken(model: Any, corpus: Any) -> Corpus:
+    """The corpus, from whatever `memorize` takes; a file is read as the model's own corpus was."""
+    if not isinstance(model, Model):
+        raise SettingError(
+            f"a model cannot be {reprlib.repr(model)}",
+            remedy="give rankone.load(directory), or the model that memorize made (result.model)",
+        )
+    if isinstance(corpus, str | os.PathLike):
+        return read_like(corpus, model.reading, model.labels, labelled=True)
+    return corpus if isinstance(corpus, Corpus) else as_corpus(corpus)
 
 
 def align(model: Model, corpus: Corpus) -> tuple[Ints, Ints]:

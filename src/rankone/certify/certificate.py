@@ -152,9 +152,11 @@ class Header:
     ok: Any = None
 
 
-def read_certificate(path: str | os.PathLike[str]) -> Certificate:
+def read_certificate(
+    path: str | os.PathLike[str], *, remedy: str = "name a file that certify wrote"
+) -> Certificate:
     """A certificate from its file; refuses what is none."""
-    where, remedy, again = os.fspath(path), "name a file that certify wrote", "certify again"
+    where, again = os.fspath(path), "certify again"
     data = documents.read_bytes(path, error=CertificateError, missing=remedy)
     header = documents.parse_document(data, Header, where, CertificateError, remedy)
     if header.format != FORMAT:

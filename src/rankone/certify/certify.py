@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, inf, log2, log10
+from typing import Any
 
 import numpy as np
 
-from rankone.certify.align import align
+from rankone.certify.align import align, taken
 from rankone.certify.certificate import MOST, Certificate, Decided, Left, Spot, spots
 from rankone.certify.claims import (
     LabelClaim,
@@ -57,7 +60,7 @@ class Proof:
 
 def certify_model(
     model: Model,
-    corpus: Corpus,
+    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
     *,
     cap: int = CAP,
     seconds: float | None = None,
@@ -68,13 +71,14 @@ def certify_model(
     Every token goes through float64 with a bound on its rounding errors first; what that leaves
     undecided goes through Arb, with twice the digits each time, up to `cap` decimal digits, and as
     far as it gets in so many `seconds` (default: no limit). The model may be anybody's: nothing is
-    believed of it but its weights.
+    believed of it but its weights. A path is read as the model's own corpus was.
 
     >>> import rankone
     >>> corpus = rankone.builtin_corpus(50)
     >>> rankone.certify_model(rankone.memorize(corpus).model, corpus).outcome.value
     'certified'
     """
+    corpus = taken(model, corpus)
     proof = prove(model, corpus, cap=cap, seconds=seconds, progress=progress)
     mapping, labels, run = proof.mapping, proof.labels, proof.run
     weights = model.network.parameters()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from flint import arb
 
+from rankone.certify.align import taken
 from rankone.certify.certificate import Certificate, Spot, spots
 from rankone.certify.certify import Proof, prove
 from rankone.certify.hashes import hashes
@@ -43,7 +46,7 @@ class Check:
 def check_certificate(
     certificate: Certificate,
     model: Model,
-    corpus: Corpus,
+    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
     *,
     seconds: float | None = None,
     progress: Progress = lambda *_: None,
@@ -53,6 +56,7 @@ def check_certificate(
     A claim that the certificate leaves undecided says nothing, so it stands. `seconds` limits the
     time; by default there is no limit, or that which left the certificate itself undecided.
     """
+    corpus = taken(model, corpus)
     found = hashes(model, corpus)
     changed = [text for part, text in CHANGED.items() if found[part] != certificate.hashes[part]]  # type: ignore[literal-required]
     if changed:
@@ -102,7 +106,7 @@ def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> l
         if claimed is None and (bound is None or some_open):
             continue
         if claimed is None or bound is None or not _implied(claimed, bound, name in below):
-            shown = bound.str(6) if isinstance(bound, arb) else bound
+            shown = bound.str(15, radius=False) if isinstance(bound, arb) else bound
             reasons.append(f"it says {name} {claimed}, proved is no better than {shown}")
     return reasons
 

@@ -48,9 +48,10 @@ class NumberHead:
     def fits(head: nn.Linear) -> bool:
         """Whether a head is of this form."""
         weight, number = array(head.weight), np.arange(1.0, len(head.bias) + 1)
-        aimed = number[:, None] * weight[0]
-        rows = np.abs(weight - aimed) <= 4 * U * np.abs(aimed)
-        return bool(rows.all() and (array(head.bias) == -(number**2)).all())
+        with np.errstate(over="ignore", invalid="ignore"):
+            aimed = number[:, None] * weight[0]
+            rows = np.abs(weight - aimed) <= 4 * U * np.abs(aimed)
+        return bool((rows & np.isfinite(aimed)).all() and (array(head.bias) == -(number**2)).all())
 
     def run(self, z: Floats) -> tuple[Floats, Ints]:
         """y and the label of the largest logit, as float64 computes them from these features.
@@ -152,6 +153,7 @@ def deviation(weight: Floats) -> Floats:
 def _nearest(y: arb, count: int) -> int:
     if not y.is_finite():
         return 0
+    y = arb.max(arb.min(y, arb(count)), arb(1))  # which may be too large for any float
     whole = (y + 0.5).floor().unique_fmpz()
     nearest = int(whole) if whole is not None else round(float(y.mid()))
     return min(max(nearest, 1), count) - 1

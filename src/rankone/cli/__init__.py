@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -73,6 +75,9 @@ def main() -> None:
     """Run a command; an error of the user's making is reported in a few lines, exit status 2."""
     if hasattr(signal, "SIGPIPE"):  # `| head` ends us without a word, like any other tool
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us: what we say goes nowhere
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (open to the end)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -103,11 +108,12 @@ def _explain(error: BaseException) -> NoReturn:
 
 
 def _refuse(message: str) -> NoReturn:
+    from rankone.cli.console import plain
     from rankone.cli.options import first_process
 
     with contextlib.suppress(OSError):
         if first_process():
-            print(f"rankone: {message}", file=sys.stderr)
+            print("rankone: " + "\n".join(map(plain, message.split("\n"))), file=sys.stderr)
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     sys.exit(2)

@@ -62,7 +62,7 @@ def certify(
         old = None if check is None else read_certificate(check)
         loaded = load(model)
         if old is None:
-            check_place(path)
+            check_place(path, remedy="choose another path with --out")
         progress("read", 0.0)
         how = options.reading(format, token_column, label_column)
         corpus = options.read_like(loaded, file, labelled=True, **how)

@@ -94,7 +94,8 @@ def _prepare_hf(model: Model, home: Path, out: Path, progress: Progress) -> Prep
 
     progress("check", 0.0)
     path = home / CERTIFICATE
-    certificate = read_certificate(path) if path.exists() else None
+    remedy = "certify the model again, or remove the file"
+    certificate = read_certificate(path, remedy=remedy) if path.exists() else None
     return prepare_hf(model, out, report=_report(home), certificate=certificate)
 
 
@@ -128,4 +129,5 @@ def _report(home: Path) -> dict[str, Any] | None:
     from rankone.nn.store import REPORT
 
     path = home / REPORT
-    return read_document(path, dict[str, Any]) if path.exists() else None
+    remedy = "memorize again, or remove the file"
+    return read_document(path, dict[str, Any], remedy=remedy) if path.exists() else None

@@ -35,9 +35,11 @@ def predict(
     gets the most frequent label, with given vectors it stands at their mean.
     """
     from rankone.cli import console
-    from rankone.files import write_file
+    from rankone.files import check_place, write_file
     from rankone.nn import load
 
+    if out is not None:
+        check_place(out)
     with console.working("start", quiet=quiet or json) as progress:
         loaded = load(model)
         progress("read", 0.0)

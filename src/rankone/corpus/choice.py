@@ -26,7 +26,8 @@ def label_place(label: Column | None, width: int, where: str) -> int:
         raise CorpusError(
             "only one column, so there are no labels",
             where=where,
-            remedy="give token and label in each row, separated by a blank or a TAB",
+            remedy="give token and label in each row, separated by a blank or a TAB "
+            "(with --format tsv by a TAB)",
         )
     return place(-1 if label is None else label, width, where, "label")
 

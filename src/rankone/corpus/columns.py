@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from dataclasses import replace
 
 from rankone.corpus.choice import (
@@ -24,13 +25,15 @@ CONLLU_SKIPPED = re.compile(r"\d+-\d+|\d+\.\d+")  # multiword tokens and empty n
 
 
 def read_conll(lines: list[str], name: str, choice: Choice) -> Rows:
-    """Columns separated by blanks or, if the first row has one, by single TABs."""
-    first = next((line for line in lines if not blank(line)), "")
-    return _read(lines, name, choice, "\t" if "\t" in first else " ")
+    """Columns separated by white space or, if the first row has a TAB, by single TABs."""
+    if "\t" in first_row(lines).strip():
+        return _read(_trimmed(lines), name, choice, "\t")
+    return _read([line.replace("\t", " ") for line in lines], name, choice, " ")
 
 
 def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
     """Columns separated by single TABs (tokens may hold blanks), with or without a header row."""
+    lines = _trimmed(lines)
     at = next((i for i, line in enumerate(lines) if not blank(line)), None)
     if at is None:
         return Rows()
@@ -59,10 +62,10 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
     t = place(2 if choice.token is None else choice.token, 10, name, "token")
     k = place(4 if choice.label is None else choice.label, 10, name, "label") if labelled else t
     rows = Rows(columns=by_name(Columns(t + 1, k + 1, 10), CONLLU_COLUMNS))
-    fresh = True
-    for number, line in enumerate(lines, start=1):
+    last, fresh = 0, True
+    for number, line in enumerate(_trimmed(lines), start=1):
         if blank(line):
-            fresh = True
+            last, fresh = 0, True
             continue
         if line.startswith("#"):
             continue
@@ -73,14 +76,17 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
                 where=f"{name}, line {number}",
                 remedy="fix the row, or read other layouts with --format conll",
             )
-        if not cells[0].isdecimal():
+        if not (cells[0].isdecimal() and len(cells[0]) < 10 and int(cells[0]) > last):
             if CONLLU_SKIPPED.fullmatch(cells[0]):
                 continue
+            known = last and cells[0].isdecimal()
+            id = reprlib.repr(cells[0])
             raise CorpusError(
-                f"{cells[0]!r} is no CoNLL-U id",
+                f"the id {id} after {last}" if known else f"{id} is no CoNLL-U id",
                 where=f"{name}, line {number}",
-                remedy="number the words of a sentence 1, 2, 3",
+                remedy="number the words of a sentence 1, 2, 3, and end it with a blank line",
             )
+        last = int(cells[0])
         _check_cells(cells[t], cells[k], f"{name}, line {number}")
         if fresh:
             rows.starts.append(len(rows.tokens.ids))
@@ -104,14 +110,15 @@ def _read(lines: list[str], name: str, choice: Choice, separator: str, width: in
         if len(cells) != width or "" in cells or cells[0] == DOCSTART:  # what is rare
             if separator == " ":
                 cells = [cell for cell in cells if cell]
-            if blank(line) or cells[0] == DOCSTART:
+            if blank(line) or cells[0].partition(" ")[0] == DOCSTART:
                 fresh = True
                 continue
         if len(cells) != width and width:
             raise CorpusError(
-                f"{plural(len(cells), 'column')} where the rows before have {width}",
+                f"{plural(len(cells), 'column')} where the rows before have {width}, separated by "
+                + ("TABs" if separator == "\t" else "blanks"),
                 where=f"{name}, line {number}",
-                remedy="give every row the same columns, and part sentences by blank lines"
+                remedy="give every row the same columns, and end sentences with a blank line"
                 + ("" if choice.labelled else "; plain text needs the format text"),
             )
         if t < 0:
@@ -136,6 +143,20 @@ def _read(lines: list[str], name: str, choice: Choice, separator: str, width: in
     return rows if labelled else replace(rows, labels=Words())
 
 
+def first_row(lines: list[str]) -> str:
+    """The first line that says how columns are separated; what marks a document may have fewer."""
+    rows = (line for line in lines if not blank(line))
+    return next((row for row in rows if not row.lstrip(" ").startswith(DOCSTART)), "")
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    """Rows without the blanks around their cells: "O " would be another label than "O"."""
+    return [
+        "\t".join(cell.strip(" ") for cell in line.split("\t")) if " " in line else line
+        for line in lines
+    ]
+
+
 def blank(line: str) -> bool:
     """A line that parts sentences. A lone no-break space is a token, not a blank line."""
     return not line.strip(" \t")
@@ -146,5 +167,5 @@ def _check_cells(token: str, label: str, where: str) -> None:
         raise CorpusError(
             "an empty label" if token else "an empty token",
             where=where,
-            remedy="fill the cell in, or take the row out",
+            remedy="fill the cell in, take the row out, or choose another column",
         )

@@ -111,7 +111,7 @@ def strings_of(
         words = _spelled(words, key, where, names)
     if "" in words or not "".join(words).isprintable():  # nearly all pass this quick look
         for word in words:
-            check_word(word, where)
+            check_word(word, key, where)
     return words
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rankone.corpus.fields import Strings, listing, strings_of
 from rankone.corpus.rows import DOCSTART, Choice, Columns, Rows
+from rankone.documents import parse_document
 from rankone.errors import CorpusError
 from rankone.plural import plural
+
+OBJECT = 'give one object per line: {"tokens": [...], "labels": [...]}'
 
 
 def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
@@ -20,7 +22,7 @@ def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
         if not line.strip():
             continue
         where = f"{name}, line {number}"
-        record = _record(line, where)
+        record = parse_document(line, dict[str, Any], where, CorpusError, OBJECT)
         tokens = _strings(record, token_key, where)
         labelled = label_key in record if labelled is None else labelled
         labels: Strings = _strings(record, label_key, where) if labelled else []
@@ -38,29 +40,11 @@ def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
     return rows
 
 
-def _record(line: str, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:  # also a number of too many digits
-        raise CorpusError(
-            f"not valid JSON ({error})",
-            where=where,
-            remedy='give one object per line: {"tokens": [...], "labels": [...]}',
-        ) from None
-    if not isinstance(record, dict):
-        raise CorpusError(
-            f"a JSON {type(record).__name__} where an object is needed",
-            where=where,
-            remedy='give one object per line: {"tokens": [...], "labels": [...]}',
-        )
-    return record
-
-
 def _strings(record: dict[str, Any], key: str, where: str) -> Strings:
     if key not in record:
         raise CorpusError(
             f"no key {key!r}",
             where=where,
-            remedy=f"it has {listing(record)}: choose the columns",
+            remedy=f"it has {listing(record)}: choose the columns" if record else OBJECT,
         )
     return strings_of(record[key], key, where)

@@ -151,8 +151,14 @@ def _read(
         kind, remarks = "text", (ASSUMED,)
         choice = replace(choice, token=None, label=None)  # which were those of the model
     rows = READERS[kind](lines, name, choice)
-    if choice.labelled is None and set(rows.labels.index) == {"_"}:
-        rows = replace(rows, labels=Words())  # CoNLL-U's mark for "not annotated"
+    if set(rows.labels.index) == {"_"}:  # CoNLL-U's mark for "not annotated"
+        if choice.labelled:
+            raise CorpusError(
+                'no labels: all are "_", which stands for "not annotated"',
+                where=name,
+                remedy="choose another label column, or annotate the file",
+            )
+        rows = replace(rows, labels=Words())
     rows, found = schemes.apply(rows, scheme, name)
     corpus = Corpus.from_rows(rows, source=name, format=kind, scheme=found)
     reading = {
@@ -160,7 +166,7 @@ def _read(
         "label_column": choice.label,
         "columns": corpus.columns.of,
         "scheme": "auto" if found == "IOB2" else "keep",
-        "lower": lower,
+        "lower": bool(lower),
     }
     corpus = replace(corpus.lowered() if lower else corpus, reading=reading, remarks=remarks)
     return replace(corpus, seconds=time.perf_counter() - started)
@@ -168,9 +174,16 @@ def _read(
 
 def _guess(name: str, lines: list[str]) -> str:
     """By the ending of the name; else by the first line that says something."""
-    if _suffix(name) in SUFFIXES:
-        return SUFFIXES[_suffix(name)]
     first = next((line for line in lines if not columns.blank(line)), "")
+    kind = SUFFIXES.get(_suffix(name))
+    if kind is not None and (kind != "tsv" or any("\t" in line for line in lines)):
+        return kind
+    if _suffix(name) == ".csv" and "," in first and "\t" not in first:
+        raise CorpusError(
+            "columns separated by commas, which are words too",
+            where=name,
+            remedy="separate them by TABs, or say what else it is: --format conll or text",
+        )
     if first.lstrip().startswith("{") and '"' in first:
         return "jsonl"
     row = next((line for line in lines if not columns.blank(line) and line[0] != "#"), "")

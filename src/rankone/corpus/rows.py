@@ -6,7 +6,7 @@ import re
 import reprlib
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -134,13 +134,13 @@ def is_number(column: Column) -> bool:
     return isinstance(column, int) or NUMBER.fullmatch(column) is not None
 
 
-def check_word(word: str, where: str) -> None:
+def check_word(word: str, key: Hashable, where: str) -> None:
     """Refuse what no text file can hold: nothing, NUL, or half of a surrogate pair."""
     bad = re.search("[\0\ud800-\udfff]", word)
     if bad or not word:
         what = "an empty word" if not word else "a NUL character in a word"
         what = "half of a surrogate pair in a word" if bad and bad[0] != "\0" else what
-        raise CorpusError(what, where=where, remedy="take it out")
+        raise CorpusError(f"{what} among {key!r}", where=where, remedy="take it out")
 
 
 def _short(value: object) -> str:

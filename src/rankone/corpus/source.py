@@ -14,6 +14,7 @@ from rankone.memory import installed
 
 CHUNK = 1 << 20
 GZIP = b"\x1f\x8b"
+MARK = "\ufeff"
 
 
 def read_lines(source: str | os.PathLike[str]) -> tuple[str, list[str]]:
@@ -24,7 +25,8 @@ def read_lines(source: str | os.PathLike[str]) -> tuple[str, list[str]]:
     if "\r" in text:
         text = text.replace("\r\n", "\n")
         text = text if "\n" in text else text.replace("\r", "\n")
-    return name, text.split("\n")
+    # Each of several files that were put together may have begun with a byte order mark.
+    return name, text.removeprefix(MARK).replace("\n" + MARK, "\n").split("\n")
 
 
 def printable(name: str) -> str:
@@ -58,7 +60,7 @@ def _bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
         raise CorpusError(
             str(getattr(error, "strerror", None) or error).lower(),
-            where=name,
+            where=name or "''",
             remedy="check the path and that the file may be read",
         ) from None
     if data.startswith(GZIP):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from rankone.corpus.choice import has_column, place
-from rankone.corpus.columns import blank
+from rankone.corpus.columns import blank, first_row
 from rankone.corpus.rows import DOCSTART, Choice, Column, Rows, is_number
 from rankone.errors import CorpusError
 
@@ -63,11 +63,10 @@ def is_text(lines: list[str], name: str, expected: Expected) -> bool:
     Rows of columns are all equally wide, and have labels of the model; lines of text are neither.
     One word per line is a column of tokens. See the guide for the rule in full.
     """
-    first = next((line for line in lines if not blank(line)), "")
-    cells = (line.split() for line in lines if not blank(line))
-    rows = list(islice((row for row in cells if row and row[0] != DOCSTART), SEEN))
+    cells = (line.replace("\t", " ").split(" ") for line in lines if not blank(line))
+    rows = list(islice((row for row in map(_filled, cells) if row[0] != DOCSTART), SEEN))
     widths = Counter(map(len, rows))
-    if "\t" in first or set(widths) <= {1}:
+    if "\t" in first_row(lines).strip() or set(widths) <= {1}:
         return False
     width, equal = widths.most_common(1)[0]
     if len(widths) > 1:  # the reader of columns will refuse it, and name the row
@@ -85,3 +84,8 @@ def is_text(lines: list[str], name: str, expected: Expected) -> bool:
         where=name,
         remedy="say which: --format text or --format conll",
     )
+
+
+def _filled(cells: list[str]) -> list[str]:
+    """As the reader of columns sees a row, for which a no-break space is no blank."""
+    return [cell for cell in cells if cell]

@@ -21,6 +21,7 @@ from rankone.nn.pieces import cut
 from rankone.nn.store import Words
 
 LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
+LISTS = "give a list of strings for each sentence: [['a', 'rose'], ['the', 'rose']]"
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,12 +56,16 @@ class Model:
         """For pickles and other processes: the words themselves, not the way to get them."""
         return {**self.__dict__, "_vocabulary": self.vocabulary}
 
-    def predict(self, sentences: Iterable[Any]) -> list[list[str]]:
-        """The label of every token, a list for each sentence (a list of words, or a `Sentence`).
+    def predict(self, sentences: Any) -> list[list[str]]:
+        """The label of every token, a list for each sentence (a list of words, or a `Sentence`) of
+        a list or of a corpus.
 
         A word the model does not know gets the row kept for those. A sentence longer than the table
         of positions is labelled in pieces as long as the table, each as if it stood alone.
         """
+        sentences = getattr(sentences, "sentences", sentences)  # of a corpus
+        if not isinstance(sentences, Iterable):
+            raise SettingError(f"no sentences in {reprlib.repr(sentences)}", remedy=LISTS)
         given = [_words(sentence, i) for i, sentence in enumerate(sentences)]
         offsets = np.cumsum([0, *map(len, given)])
         ids = self.rows(list(chain.from_iterable(given)))
@@ -93,11 +98,19 @@ class Model:
             step = max(1, LOGITS // len(bias))
             for i in range(0, len(found), step):
                 part = slice(i, i + step)
-                found[part] = (weight @ features[:, part] + bias[:, None]).argmax(0)
+                logits = weight @ features[:, part] + bias[:, None]
+                found[part] = logits.argmax(0)
+                if not np.isfinite(np.take_along_axis(logits, found[None, part], 0)).all():
+                    raise ModelError(
+                        "numbers that overflow float64 decide over a label",
+                        remedy="give a model with smaller weights; certify says what these do",
+                    )
             return found
 
         pieces = cut(offsets, self.network.shape.positions)
-        return np.asarray(Evaluator(self.network).run(token_ids, pieces, read), dtype=np.int64)
+        with np.errstate(over="ignore", invalid="ignore"):  # which is looked at in the end
+            found = Evaluator(self.network).run(token_ids, pieces, read)
+        return np.asarray(found, dtype=np.int64)
 
     def save(
         self, directory: str | os.PathLike[str], *, report: Mapping[str, Any] | None = None
@@ -123,7 +136,7 @@ def _words(sentence: Any, number: int) -> list[str]:
         raise SettingError(
             f"{reprlib.repr(wrong[0])} is not a {'list of words' if words is None else 'word'}",
             where=f"sentence {number + 1}",
-            remedy="give a list of strings for each sentence: [['a', 'rose'], ['the', 'rose']]",
+            remedy=LISTS,
         )
     return words
 

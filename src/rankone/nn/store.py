@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -158,7 +159,8 @@ def _config(found: dict[str, Any], path: Path) -> Config:
         raise ModelError("not a rankone model", where=str(path), remedy="name another directory")
     if type(found.get("version")) is not int or found["version"] != VERSION:
         raise ModelError(
-            f"written in version {found.get('version')} of the format, this reads {VERSION}",
+            f"written in version {reprlib.repr(found.get('version'))} of the format, this reads "
+            f"{VERSION}",
             where=str(path),
             remedy="memorize again with this rankone, or install the one that wrote it",
         )
@@ -192,7 +194,10 @@ def _network(shape: Network, path: Path) -> TokenClassifier:
         tensors = deserialize(path.read_bytes()) if small else load_file(path)
     except FileNotFoundError:
         raise ModelError("no weights", where=str(path), remedy="memorize again") from None
-    except (OSError, safetensors.SafetensorError) as error:
+    except OSError as error:
+        what = f"cannot be read ({error.strerror or error})"
+        raise ModelError(what, where=str(path), remedy="check the path") from None
+    except safetensors.SafetensorError as error:
         raise ModelError(
             f"damaged weights ({error})", where=str(path), remedy="copy or write them again"
         ) from None
@@ -203,7 +208,8 @@ def _network(shape: Network, path: Path) -> TokenClassifier:
     if wanted != found:
         name = next(n for n in sorted({*wanted, *found}) if wanted.get(n) != found.get(n))
         raise ModelError(
-            f"{name} is {found.get(name, 'missing')} where config.json says {wanted.get(name)}",
+            f"{name} is {found.get(name, 'missing')} where config.json says "
+            f"{wanted.get(name, 'nothing of it')}",
             where=str(path),
             remedy="take all files of the directory from one run",
         )
