@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from math import inf, nan
 from typing import Any, NamedTuple
-
-from collections.abc import Callable
 
 import numpy as np
 import pytest
