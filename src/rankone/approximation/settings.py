@@ -71,6 +71,7 @@ def read_domain(domain: ArrayLike, n: int, d: int, p: float) -> tuple[Floats, Fl
     # Squares of distances, too, have to be floats.
     if abs(n * float(np.log10(span).sum())) / p > 300 or (np.abs(np.log10(span)) > 150).any():
         raise SettingError(
-            f"the volume of {what} is beyond float64", remedy="measure in other units"
+            f"the volume of {what}, or a squared distance in it, is beyond float64",
+            remedy="measure in other units",
         )
     return low, high
