@@ -141,11 +141,12 @@ def test_work_that_succeeds_stays(tmp_path: Path) -> None:
 
 def test_a_file_is_no_place_for_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    for place in ("file", "file/below"):
+    for place, what in (("file", "is a file"), ("file/below", f"{tmp_path / 'file'} is a file")):
         with pytest.raises(OutputError, match="cannot be made"), files.made(tmp_path / place):
             pass
-        with pytest.raises(OutputError):
+        with pytest.raises(OutputError) as refused:
             files.check_directory(tmp_path / place)
+        assert refused.value.what == what
     assert (tmp_path / "file").read_text() == "mine"
 
 

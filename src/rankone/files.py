@@ -158,7 +158,9 @@ def check_directory(path: str | os.PathLike[str]) -> None:
     except OSError as error:  # too long a name, a directory that may not be looked into
         raise _unusable(target, error) from None
     if not target.is_dir() or not os.access(target, os.W_OK):
-        what = "cannot be written to" if target.is_dir() else f"{target} is a file"
+        what = "cannot be written to" if target.is_dir() else "is a file"
+        if target != Path(path):
+            what = f"{target} {what}"
         raise OutputError(what, where=str(path), remedy="choose another directory")
 
 

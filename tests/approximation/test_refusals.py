@@ -265,6 +265,18 @@ def test_a_domain_with_hardly_any_floats_is_refused(domain: tuple[float, float])
         small(lambda x: x - domain[0], domain=domain)
 
 
+@pytest.mark.parametrize("high", [1e-300, 1e200])
+def test_a_domain_whose_squared_distances_are_no_floats_is_refused(high: float) -> None:
+    with pytest.raises(SettingError, match="beyond float64"):
+        small("nearest", domain=(0.0, high))
+
+
+def test_where_nothing_fits_the_remedy_is_memory() -> None:
+    with pytest.raises(SizeError, match="about 1 MB, and 0 MB may be used") as refused:
+        small(centred, memory=0)
+    assert "--memory" in refused.value.remedy
+
+
 def test_sequences_beyond_what_can_be_measured_are_refused() -> None:
     with pytest.raises(SettingError, match="22,000 numbers cannot be measured"):
         small("largest", n=22_000, grid=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from math import inf, nan
@@ -183,6 +184,26 @@ def test_a_hardest_score_is_found_where_there_is_one() -> None:
     tables = [table(rng, rng.standard_normal((2, 40)), 0.0) for _ in range(3)]
     found = hardest(*(t.balls for t in tables), np.array([0, 9, 10, 40]), False)
     assert (found.rad == 0).all()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_hardest_scores_a_row_at_a_time(monkeypatch: pytest.MonkeyPatch, causal: bool) -> None:
+    """A long sentence has no room for the table of all its scores."""
+    rng = np.random.default_rng(0)
+    balls = [table(rng, rng.standard_normal((2, 28)), U).balls for _ in range(3)]
+    whole = hardest(*balls, np.array([0, 4, 28]), causal)
+    sizes = []
+    monkeypatch.setattr(attention, "CELLS", 30)
+    monkeypatch.setattr(attention.np, "put_along_axis", _counting(sizes))
+    found = hardest(*balls, np.array([0, 4, 28]), causal)
+    assert (found.mid == whole.mid).all()
+    assert (found.rad == whole.rad).all()
+    assert (max(sizes), sum(sizes)) == (24, 4 * 4 + 24 * 24)
+
+
+def _counting(sizes: list[int]) -> Callable[..., None]:
+    real = np.put_along_axis
+    return lambda t, *rest: (sizes.append(t.size), real(t, *rest))[1]
 
 
 def test_hardest_does_not_decide_ties() -> None:

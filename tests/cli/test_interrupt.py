@@ -63,6 +63,13 @@ def test_where_a_library_hides_it(problem: str, tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+def test_no_interpreter_with_half_of_a_library_in_it_is_taken_down(tmp_path: Path) -> None:
+    """That may crash; here it would for certain."""
+    code = "import atexit, os; atexit.register(os.abort)" + HIDDEN.format(problem="ImportError()")
+    ended = python(code, tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
 def test_other_errors_are_still_shown(tmp_path: Path) -> None:
     code = HIDDEN.format(problem="").replace("signal.raise_signal(signal.SIGINT)", "1 / 0")
     ended = python(code, tmp_path)

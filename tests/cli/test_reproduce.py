@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,12 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 import runs
 from answers import Run
+from rankone.errors import TrainingError
+from rankone.train.runs import OnEpoch
 
 FIGURE = ("reproduce", "figure1", "--corpus", "toy", "--dim", 4)
 SMALL = (*FIGURE, "--epochs", 2, "--depth", 1, "--no-theorem2")
@@ -54,6 +57,10 @@ def gone(process: subprocess.Popen[str]) -> bool:
     while session(process) and time.monotonic() < last:
         time.sleep(0.05)
     return not session(process)
+
+
+def only_epochs(out: str) -> bool:
+    return all(re.match(r"depth-\d-\w+, epoch \d+: loss ", line) for line in out.splitlines())
 
 
 @pytest.fixture
@@ -129,10 +136,33 @@ def test_runs_are_models(run: Run, drawn: tuple[Path, dict[str, Any]]) -> None:
         assert run("predict", model, "toy", "--json").json["accuracy"] == final["model_accuracy"]
 
 
+def test_a_line_per_epoch_of_every_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """At once, where nobody sees a progress bar; of what workers tell."""
+
+    def train_all(*_: Any, on_epoch: OnEpoch, **__: Any) -> NoReturn:
+        on_epoch("a", {"epoch": 3, "loss": 0.25, "accuracy": 0.5, "tokens_per_second": 1.0})
+        raise TrainingError("enough", remedy="none")
+
+    monkeypatch.setattr("rankone.train.figure1.train_all", train_all)
+    told = "a, epoch 3: loss 0.25000, accuracy 50.0000%\n"
+    words = (*SMALL, "--out", tmp_path / "f")
+    assert run(*words).out == told
+    assert run(*words, "--quiet").out == run(*words, "--json").out == ""
+
+
 @pytest.mark.slow
 def test_one_run_at_a_time_and_no_other_attention(tmp_path: Path) -> None:
-    words = (*SMALL, "--depth", 2, "--jobs", 1, "--out", tmp_path / "f", "--quiet")
-    assert runs.end(runs.start(*words)) == (0, "", "")
+    words = (*SMALL, "--depth", 2, "--jobs", 1, "--out", tmp_path / "f")
+    code, out, err = runs.end(runs.start(*words))
+    assert (code, err) == (0, "")
+    told, _, rest = out.partition("toy: training accuracy\n")
+    assert Counter(line.split(":")[0] for line in told.splitlines()) == {
+        **{f"depth-1-rank1, epoch {epoch}": 1 for epoch in range(1, 5)},
+        **{f"depth-2-rank1, epoch {epoch}": 1 for epoch in range(1, 3)},
+    }
+    assert rest
     names = {entry.name for entry in (tmp_path / "f" / "runs").iterdir()}
     assert names == {"depth-1-rank1", "depth-2-rank1"}
     assert json.loads((tmp_path / "f" / "figure1.json").read_text())["machine"]["jobs"] == 1
@@ -193,7 +223,8 @@ def test_ctrl_c_leaves_no_process_and_no_noise(begun: subprocess.Popen[str]) -> 
     code, out, err = runs.end(begun)
     assert gone(begun)
     again = "rankone: stopped; the same command continues from the checkpoints\n"
-    assert (code, out, err) == (130, "", again)
+    assert (code, err) == (130, again)
+    assert only_epochs(out)
 
 
 @pytest.mark.slow
@@ -202,7 +233,8 @@ def test_a_run_that_was_ended_from_outside(begun: subprocess.Popen[str]) -> None
     os.kill(newest, signal.SIGKILL)
     code, out, err = runs.end(begun)
     assert gone(begun)
-    assert (code, out) == (2, "")
+    assert code == 2
+    assert only_epochs(out)
     assert "run was ended from outside" in err
     assert len(err.splitlines()) == 2
 

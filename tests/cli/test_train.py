@@ -103,6 +103,8 @@ def test_the_ceilings_stand_beside_the_accuracy(train: Run, tmp_path: Path) -> N
         "Nothing written: no --out DIR.",
     ):
         assert part in answer.out
+    board = train("toy", "--epochs", 2, "--tensorboard", tmp_path / "b").out
+    assert board.endswith(f"No model written: no --out DIR.\nWrote\n  {tmp_path / 'b'}\n")
     written = train("toy", "--epochs", 2, "--out", tmp_path / "m").out
     assert written.splitlines()[-6:] == [
         f"  {tmp_path / 'm' / name}"
@@ -275,7 +277,7 @@ def test_what_may_not_be_read_or_written(train: Run, corpus: Path, tmp_path: Pat
         (("--momentum", "1"), "momentum cannot be 1.0"),
         (("--seed", "99999999999"), "seed cannot be 99999999999"),
         (("--attention", "softmax", "--heads", "5"), "5 heads do not divide 32 dimensions"),
-        (("--max-length", "2"), "3 tokens, but the table of positions has 2"),
+        (("--max-length", "2"), "3 tokens, but the table of positions has 2 rows"),
         (("--evaluate", "{tmp}/none"), "no such file"),
         (("--out", "{corpus}"), "cannot be made (File exists)"),
         (("--out", "{corpus}/m"), "cannot be made (Not a directory)"),
@@ -288,6 +290,7 @@ def test_what_may_not_be_read_or_written(train: Run, corpus: Path, tmp_path: Pat
         (("--resume",), "--out"),
         (("--hidden", "2147483647", "--dim", "65536"), "training would take at least "),
         (("--device", "meta"), "cannot compute on 'meta'"),
+        (("--device", "mps"), "arguments from the 'MPS' backend)"),  # and no pages of torch's
     ],
 )
 def test_refusals(

@@ -50,7 +50,7 @@ def test_saved_weights_can_be_certified_again(tmp_path: Path) -> None:
 def test_what_is_out_of_reach_is_said_to_be() -> None:
     paper, tight, *_ = explain(toy_corpus(), cap=1000).grades
     assert (paper.outcome, paper.log10_gap) == (Outcome.UNDECIDED, None)
-    assert paper.remark == "more than 1,000 digits (--cap)"
+    assert paper.remark == "needs more than 1,000 digits (--cap)"
     assert tight.outcome is Outcome.CERTIFIED
     paper, tight, *_ = explain(toy_corpus(), seconds=1e-3).grades
     assert paper.remark is not None

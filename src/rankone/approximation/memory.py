@@ -46,9 +46,11 @@ def check_size(grid: Grid, outputs: int, *, linear: bool, memory: float | None) 
     size = needed(grid, outputs, linear=linear)
     raise SizeError(
         f"grid {large(grid.cells)} with n = {grid.n} and d = {grid.d} has "
-        f"{large(grid.context_ids)} context ids; they would take about {large(size // 10**6)} MB, "
-        f"and {limit / 1e6:,.0f} MB may be used",
-        remedy=f"the largest grid that fits is {best:,}" if best else "take a smaller n or d",
+        f"{large(grid.context_ids)} context ids; they would take about "
+        f"{large(-(-size // 10**6))} MB, and {limit / 1e6:,.0f} MB may be used",
+        remedy=f"the largest grid that fits is {best:,}"
+        if best
+        else "take a smaller n or d, or allow more memory (--memory)",
     )
 
 

@@ -19,7 +19,7 @@ RULES: dict[str, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
     "d": (WHOLE, lambda d: d >= 1, "a whole number from 1"),
     "grid": (WHOLE, lambda cells: cells >= 1, "a whole number from 1"),
     "epsilon": (NUMBER, lambda e: 0 < e < math.inf, "a positive number"),
-    "p": (NUMBER, lambda p: 1 <= p < math.inf, "a number from 1"),
+    "p": (NUMBER, lambda p: 1 <= p < math.inf, "a finite number from 1"),
     "readout": ((str,), lambda kind: kind in ("constant", "linear"), "constant or linear"),
     "samples": (WHOLE, lambda samples: 256 <= samples <= MANY, f"a whole number, 256 to {MANY}"),
     "lipschitz": (NUMBER, lambda L: 0 <= L < math.inf, "a number from 0"),
@@ -62,13 +62,16 @@ def read_domain(domain: ArrayLike, n: int, d: int, p: float) -> tuple[Floats, Fl
     what = f"the domain from {low.tolist()} to {high.tolist()}"
     if not sound:
         raise SettingError(
-            f"{what} is empty or not finite", remedy="give (low, high) with low < high"
+            f"{what} is empty or not finite",
+            remedy="give (low, high) with low < high, and no further apart than float64 goes",
         )
     spacing = np.spacing(np.maximum(np.abs(low), np.abs(high)))
     if (spacing > 2.0**-20 * span).any():
         raise SettingError(f"{what} has too few floats", remedy="move it towards 0")
-    if abs(n * float(np.log10(span).sum())) / p > 300:
+    # Squares of distances, too, have to be floats.
+    if abs(n * float(np.log10(span).sum())) / p > 300 or (np.abs(np.log10(span)) > 150).any():
         raise SettingError(
-            f"the volume of {what} is beyond float64", remedy="measure in other units"
+            f"the volume of {what}, or a squared distance in it, is beyond float64",
+            remedy="measure in other units",
         )
     return low, high

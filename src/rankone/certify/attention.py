@@ -150,20 +150,25 @@ def hardest(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool)
         tick()
         at = starts[:, None] + np.arange(length)
         k, q, v = (z[:, at] for z in (key, query, value))
-        t = q.mid.transpose(1, 2, 0) @ k.mid.transpose(1, 0, 2)
         K, R = np.abs(k.mid).max(-1), k.rad.max(-1)
         slip = np.abs(q.mid) * (R + gamma(len(K)) * K)[..., None] + q.rad * (K + R)[..., None]
-        known = np.isfinite(t).all(-1)
-        if causal:
-            t[:, np.arange(length) > np.arange(length)[:, None]] = -np.inf
-        best = t.argmax(-1)
-        top = t.max(-1)
-        np.put_along_axis(t, best[..., None], -np.inf, -1)
-        with np.errstate(invalid="ignore"):
-            sure = known & (np.nextafter(top - t.max(-1), -np.inf) > up(2 * total(slip)))
-        chosen = np.broadcast_to(best, (len(v.mid), *best.shape))
-        out.mid[:, at] = np.take_along_axis(v.mid, chosen, -1)
-        out.rad[:, at] = np.where(sure, np.take_along_axis(v.rad, chosen, -1), np.inf)
+        step = max(1, CELLS // (length * len(starts)))
+        for i in range(0, length, step):
+            tick()
+            rows = slice(i, i + step)
+            t = q.mid[..., rows].transpose(1, 2, 0) @ k.mid.transpose(1, 0, 2)
+            known = np.isfinite(t).all(-1)
+            if causal:
+                t[:, np.arange(length) > np.arange(length)[rows, None]] = -np.inf
+            best = t.argmax(-1)
+            top = t.max(-1)
+            np.put_along_axis(t, best[..., None], -np.inf, -1)
+            with np.errstate(invalid="ignore"):
+                lead = np.nextafter(top - t.max(-1), -np.inf)
+                sure = known & (lead > up(2 * total(slip[..., rows])))
+            chosen = np.broadcast_to(best, (len(v.mid), *best.shape))
+            rad = np.where(sure, np.take_along_axis(v.rad, chosen, -1), np.inf)
+            out[:, at[:, rows]] = Balls(np.take_along_axis(v.mid, chosen, -1), rad)
     return out
 
 

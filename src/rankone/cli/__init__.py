@@ -90,11 +90,19 @@ def main() -> None:
         raise
     except BaseException as error:
         if interrupt.came:
-            sys.exit(INTERRUPTED)
+            _leave()
         _explain(error)
     finally:
         signal.signal(signal.SIGINT, before)
         sys.unraisablehook = aside
+
+
+def _leave() -> NoReturn:
+    """At once: taking down an interpreter with half of a library in it may crash."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(INTERRUPTED)
 
 
 def _explain(error: BaseException) -> NoReturn:

@@ -75,7 +75,10 @@ def approximate(
     memory: Annotated[
         float | None,
         typer.Option(
-            metavar="GB", help="Memory limit in GB (default: half of RAM).", show_default=False
+            metavar="GB",
+            min=0.0,
+            help="Memory limit in GB (default: half of RAM).",
+            show_default=False,
         ),
     ] = None,
     seed: options.Seed = 0,

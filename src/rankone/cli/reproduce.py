@@ -148,6 +148,7 @@ def figure1(
             jobs=jobs,
             checkpoint_seconds=checkpoint_seconds,
             progress=progress,
+            on_epoch=running.run_printer(quiet=quiet or json),
         )
     if json:
         console.print_json({**result.to_json(), "files": [str(path) for path in result.files]})
@@ -194,6 +195,7 @@ def sweep(
             jobs=jobs,
             checkpoint_seconds=checkpoint_seconds,
             progress=progress,
+            on_epoch=running.run_printer(quiet=quiet or json),
         )
     if json:
         console.print_json({**result.to_json(), "files": [str(path) for path in result.files]})

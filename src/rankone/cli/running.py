@@ -27,15 +27,22 @@ def explicit(context: typer.Context, **values: Any) -> dict[str, Any]:
 
 
 def epoch_printer(*, quiet: bool) -> Callable[[Line], None]:
-    """A line per epoch, at once, where the output goes to a file or a pipe; on a terminal there is
-    the progress bar."""
+    """A line per epoch, of the one run there is."""
+    show = run_printer(quiet=quiet)
+    return lambda line: show("", line)
+
+
+def run_printer(*, quiet: bool) -> Callable[[str, Line], None]:
+    """A line per epoch with the name of its run, at once, where the output goes to a file or a
+    pipe; on a terminal there is the progress bar."""
     stream = sys.stdout  # the bar replaces it while it is shown
     if quiet or stream is None or stream.isatty():
-        return lambda _: None
+        return lambda *_: None
     from rankone.cli.console import plain
 
-    def show(line: Line) -> None:
-        print(plain(epoch_text(line)), file=stream, flush=True)
+    def show(name: str, line: Line) -> None:
+        text = f"{name}, {epoch_text(line)}" if name else epoch_text(line)
+        print(plain(text), file=stream, flush=True)
 
     return show
 

@@ -135,7 +135,7 @@ def train(
     how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
     again = ["rankone", "train", file, "--out", str(out), "--resume"]
     again += [word for other in evaluate or () for word in ("--evaluate", other)]
-    again += ["--tensorboard", str(tensorboard)] if tensorboard else []
+    again += ["--tensorboard", str(tensorboard)] if tensorboard is not None else []
     again += ["--device", device] if device != "cpu" else []
     on_epoch = running.epoch_printer(quiet=quiet or json)
     level = logging.ERROR if quiet else logging.WARNING if json else logging.INFO
@@ -166,8 +166,11 @@ def train(
         console.print_json({**result.to_json(), "files": [str(path) for path in result.files]})
     elif not quiet:
         _show(result)
-        console.print_lines(*(["Wrote"] if result.files else ["Nothing written: no --out DIR."]))
-        console.print_lines(*(f"  {path}" for path in result.files))
+        if not result.files:
+            what = "Nothing" if tensorboard is None else "No model"
+            console.print_lines(f"{what} written: no --out DIR.")
+        files = [*result.files, *([tensorboard] if tensorboard is not None else [])]
+        console.print_lines(*(["Wrote"] if files else []), *(f"  {path}" for path in files))
 
 
 def _show(result: Trained) -> None:

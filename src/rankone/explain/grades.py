@@ -167,9 +167,10 @@ def _certified(
         return report
     needed = float((corpus.lengths**2).sum()) * report.digits * math.log2(10) * PER_BIT
     if report.digits > cap:
-        return replace(report, remark=f"more than {cap:,} digits (--cap)")
+        return replace(report, remark=f"needs more than {cap:,} digits (--cap)")
     if needed > seconds:
-        return replace(report, remark=f"would take about {needed:,.0f} s (--seconds)")
+        shown = f"{needed:,.0f}" if needed >= 1 else f"{needed:.1g}"
+        return replace(report, remark=f"would take about {shown} s (--seconds)")
     certificate = certify_model(report.model, corpus, cap=cap, progress=progress)
     report = replace(report, outcome=certificate.outcome, certificate=certificate)
     if certificate.contexts == 1:

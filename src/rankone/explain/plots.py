@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from rankone.construct.mapping import Floats
 from rankone.corpus import Corpus
@@ -123,6 +124,9 @@ def plot_context_ids(found: Sample) -> Figure:
         axis.set_xlabel("what attention adds to the token, along v")
         axis.margins(x=0.24)
     axes[2].set(xscale="log", xlabel="distance to the next context")
+    low, high = axes[2].get_xlim()
+    axes[2].set_xlim(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
+    axes[2].xaxis.set_minor_formatter(NullFormatter())
     axes[2].set_title("softmax: the distances\nof neighbouring contexts", fontsize=11)
     # a word with dollar signs is a word, not a formula
     axes[0].set_yticks(range(len(found.names)), found.names, parse_math=False)
@@ -143,8 +147,7 @@ def plot_gap(found: Sample) -> Figure:
     top = float(exact.max()) * 1.3
     axis.axvspan(1, 10, color=GREEN, alpha=0.15, lw=0)
     axis.text(math.sqrt(10), top / 1.1, "practical", color=GREEN, ha="center", va="top")
-    axis.axhline(16, color=GREY, lw=0.8, ls=":")
-    axis.text(spreads[0], 17, "what float64 has", color=GREY, va="bottom", fontsize=9)
+    axis.axhline(16, color=GREY, lw=1.0, ls=":", label="what float64 has")
     axis.plot(spreads, exact, color=BLUE, lw=2, label="exact")
     seen = floats > 0
     axis.plot(spreads[seen], -np.log10(floats[seen]), "o", color=ORANGE, ms=3.5, label="float64")
@@ -165,7 +168,7 @@ def plot_gap(found: Sample) -> Figure:
     axis.set_title(
         "How many digits does it take to tell two contexts of one token apart?", fontsize=11
     )
-    axis.legend(loc="upper left", frameon=False)
+    figure.legend(loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 

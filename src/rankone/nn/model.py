@@ -19,6 +19,7 @@ from rankone.nn.classifier import TokenClassifier
 from rankone.nn.evaluate import Evaluator
 from rankone.nn.pieces import cut
 from rankone.nn.store import Words
+from rankone.plural import plural
 
 LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
 LISTS = "give a list of strings for each sentence: [['a', 'rose'], ['the', 'rose']]"
@@ -146,9 +147,10 @@ def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) ->
     if positions and len(lengths) and lengths.max() > positions:
         first = int(np.flatnonzero(lengths > positions)[0])
         raise LengthError(
-            f"{int(lengths[first])} tokens, but the table of positions has {positions}",
+            f"{int(lengths[first])} tokens, but the table of positions has "
+            f"{plural(positions, 'row')}",
             where=where(first),
-            remedy="split the sentence, or make a model with more of them (memorize --max-length)",
+            remedy="split the sentence, or make the model with a larger --max-length",
         )
 
 

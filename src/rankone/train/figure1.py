@@ -15,7 +15,7 @@ from rankone.errors import TrainingError
 from rankone.files import write_file
 from rankone.progress import Progress
 from rankone.train.curves import PAPER, Curve, as_csv, plot_curves
-from rankone.train.runs import Workers, train_all
+from rankone.train.runs import OnEpoch, Workers, train_all
 from rankone.train.settings import NAMES, Attention, Settings
 from rankone.train.trained import Trained, attention_share
 
@@ -92,6 +92,7 @@ def figure1(
     jobs: int | None = None,
     checkpoint_seconds: float = 60.0,
     progress: Progress = lambda *_: None,
+    on_epoch: OnEpoch = lambda *_: None,
 ) -> Figure1:
     """Train all of them, `jobs` at a time, and write figure1.csv, .json, .png and .svg.
 
@@ -108,6 +109,7 @@ def figure1(
         workers,
         checkpoint_seconds=checkpoint_seconds,
         progress=progress,
+        on_epoch=on_epoch,
     )
     curves = {name: Curve.of(result) for name, result in trained.items()}
     first = next(iter(trained.values()))

@@ -68,6 +68,11 @@ class Processes:
         return held[0]
 
 
+def _reason(error: Exception) -> str:
+    """The first sentence: of a device that is not built in torch tells pages."""
+    return str(error).splitlines()[0].partition(". ")[0]
+
+
 @contextlib.contextmanager
 def join(device: str) -> Iterator[Processes]:
     """The processes that torchrun started, or this one alone; gloo on CPUs, NCCL on GPUs."""
@@ -86,7 +91,7 @@ def join(device: str) -> Iterator[Processes]:
             raise RuntimeError("it holds no numbers")
     except (RuntimeError, AssertionError, ImportError) as error:
         raise TrainingError(
-            f"cannot compute on {short(device)} ({str(error).splitlines()[0]})",
+            f"cannot compute on {short(device)} ({_reason(error)})",
             remedy="give --device cpu",
         ) from None
     if world == 1:

@@ -8,7 +8,7 @@ import pickle
 import platform
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -22,6 +22,7 @@ from rankone.corpus import Corpus
 from rankone.errors import RankOneError, TrainingError
 from rankone.files import make_directory
 from rankone.progress import Progress
+from rankone.train.document import Line
 from rankone.train.log import LOG
 from rankone.train.memory import check_memory
 from rankone.train.settings import Settings, short
@@ -30,6 +31,7 @@ from rankone.train.train import train_model
 from rankone.train.trained import Trained
 
 MOST = 1024  # processes at a time
+OnEpoch = Callable[[str, Line], None]  # gets the name of the run
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,14 @@ def train_all(
     *,
     checkpoint_seconds: float,
     progress: Progress,
+    on_epoch: OnEpoch,
 ) -> dict[str, Trained]:
     """Every run in ``home / name``, the longest first; existing runs are resumed."""
     check_seconds(checkpoint_seconds)
     for run in runs.values():
         check_memory(corpus, run)
     with _made(home):
-        return _train_all(corpus, runs, home, workers, checkpoint_seconds, progress)
+        return _train_all(corpus, runs, home, workers, checkpoint_seconds, progress, on_epoch)
 
 
 @contextlib.contextmanager
@@ -110,6 +113,7 @@ def _train_all(
     workers: Workers,
     checkpoint_seconds: float,
     progress: Progress,
+    on_epoch: OnEpoch,
 ) -> dict[str, Trained]:
     cost = {name: run.epochs * run.depth for name, run in runs.items()}
     waiting = sorted(runs, key=lambda name: cost[name])
@@ -124,8 +128,13 @@ def _train_all(
                 running[connection] = name, process
             for ready in wait(list(running), timeout=0.2):
                 assert isinstance(ready, Connection)
-                name, process = running.pop(ready)
-                trained[name] = _outcome(ready, home / name)
+                name, process = running[ready]
+                sent = _received(ready, home / name)
+                if not isinstance(sent, Trained):
+                    on_epoch(name, sent)
+                    continue
+                trained[name] = sent
+                del running[ready]
                 process.join()
             done = {name: _epochs(home / name) for name in runs}
             share = sum(done[name] * run.depth for name, run in runs.items()) / sum(cost.values())
@@ -153,7 +162,7 @@ def _start(given: tuple[Any, ...]) -> tuple[Connection, BaseProcess]:
         if blocks:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
     theirs.close()
-    with contextlib.suppress(ConnectionError):  # it is gone already: `_outcome` will tell
+    with contextlib.suppress(ConnectionError):  # it is gone already: `_received` will tell
         ours.send(given)  # not as arguments: a worker that is killed early would hold us for ever
     return ours, process
 
@@ -168,11 +177,22 @@ def _train(parent_end: Connection) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+    def tell(line: Line) -> None:
+        with contextlib.suppress(OSError):  # nobody is there: `watch` ends us
+            parent_end.send_bytes(pickle.dumps(line))
+
     outcome: Trained | Exception
     corpus, run, out, threads, seconds = parent_end.recv()
     try:
         outcome = train_model(
-            corpus, run, out=out, resume=True, threads=threads, checkpoint_seconds=seconds
+            corpus,
+            run,
+            out=out,
+            resume=True,
+            threads=threads,
+            checkpoint_seconds=seconds,
+            on_epoch=tell,
         )
     except RankOneError as error:
         named = str(out) in str(error.where)
@@ -184,8 +204,8 @@ def _train(parent_end: Connection) -> None:
     parent_end.send_bytes(pickle.dumps(outcome))
 
 
-def _outcome(connection: Connection, out: Path) -> Trained:
-    """What a worker has sent, be it an error."""
+def _received(connection: Connection, out: Path) -> Trained | Line:
+    """What a worker has sent: an epoch, or what came of the run, be it an error."""
     try:
         sent = pickle.loads(connection.recv_bytes())
     except (EOFError, ConnectionError):
@@ -196,8 +216,8 @@ def _outcome(connection: Connection, out: Path) -> Trained:
         ) from None
     if isinstance(sent, Exception):
         raise sent
-    assert isinstance(sent, Trained)
-    return sent
+    received: Trained | Line = sent
+    return received
 
 
 def _epochs(out: Path) -> int:

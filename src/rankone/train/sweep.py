@@ -14,7 +14,7 @@ from rankone.drawing import BLUE, GREEN, GREY, ORANGE, write_plots
 from rankone.files import write_file
 from rankone.progress import Progress
 from rankone.train.curves import PAPER, Curve, as_csv
-from rankone.train.runs import Workers, train_all
+from rankone.train.runs import OnEpoch, Workers, train_all
 from rankone.train.settings import Settings
 
 EPOCHS = 60
@@ -76,6 +76,7 @@ def sweep(
     jobs: int | None = None,
     checkpoint_seconds: float = 60.0,
     progress: Progress = lambda *_: None,
+    on_epoch: OnEpoch = lambda *_: None,
 ) -> Sweep:
     """Train with every choice changed by itself; write sweep.csv, .png and .svg.
 
@@ -96,6 +97,7 @@ def sweep(
         workers,
         checkpoint_seconds=checkpoint_seconds,
         progress=progress,
+        on_epoch=on_epoch,
     )
     found = Sweep(
         source=Path(corpus.source).name,
