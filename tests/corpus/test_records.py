@@ -364,6 +364,7 @@ REFUSED: list[tuple[Callable[[], Any], dict[str, Any], str, str]] = [
     (lambda: [{"text": ["a"]}], {}, "sentence 1: no key 'tokens'", "'text': choose one by token_"),
     (lambda: [{}], {}, "sentence 1: no key 'tokens'", "it has no keys"),
     (lambda: dict.fromkeys(range(99)), {}, "no key 'tokens'", r"has 0, 1, .*, 19, \.\.\.: choose"),
+    (lambda: dict.fromkeys(range(20)), {}, "no key 'tokens'", "has 0, 1, .*, 18, 19: choose"),
     (lambda: [*mappings(EVEN), {"tokens": []}], {}, "sentence 4: no key 'labels'", "of the first"),
     (lambda: EVEN, {"label_column": "x"}, "sentence 1: not a mapping, so there are no", "leave"),
     (lambda: EVEN, {"token_column": 1}, "sentence 1: not a mapping, so there are no", "leave"),
