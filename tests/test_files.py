@@ -149,6 +149,18 @@ def test_work_that_fails_takes_nothing_from_a_directory_that_was_there(tmp_path:
     assert names(tmp_path / "out") == ["link", "new", "old", "sub"]
 
 
+def test_work_that_fails_removes_only_what_it_made_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it believes to be missing: somebody else may have been quicker."""
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    (tmp_path / "theirs").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        work(tmp_path / "theirs" / "out", KeyboardInterrupt())
+    assert names(tmp_path) == ["theirs"]
+    assert names(tmp_path / "theirs") == []
+
+
 def test_work_that_succeeds_stays(tmp_path: Path) -> None:
     with files.made(tmp_path / "a" / "b") as home:
         (home / "new").write_text("new")

@@ -131,14 +131,19 @@ def made(path: str | os.PathLike[str]) -> Iterator[Path]:
     there are removed with all they hold. One that was there is left as it is: what is new in it may
     be somebody else's.
     """
-    with _refused("cannot be made", path, "choose another directory"):
-        home = Path(path).absolute()
-        new = next((p for p in (*reversed(home.parents), home) if not p.exists()), None)
+    new: list[Path] = []  # what mkdir made, so that nothing else can be removed
     try:
+        with _refused("cannot be made", path, "choose another directory"):
+            home = Path(path).absolute()
+            for place in (*reversed(home.parents), home):
+                if not place.exists():
+                    with contextlib.suppress(FileExistsError):  # somebody else was quicker
+                        place.mkdir()
+                        new.append(place)
         yield make_directory(path)
     except BaseException:
-        if new is not None:
-            shutil.rmtree(new, ignore_errors=True)
+        for place in new[:1]:
+            shutil.rmtree(place, ignore_errors=True)
         raise
 
 
