@@ -411,6 +411,7 @@ REFUSED: list[tuple[Callable[[], Any], dict[str, Any], str, str]] = [
     (lambda: one(["a"], [1.0]), {}, r"sentence 2: 1\.0 among 'labels' is not a word", "whole"),
     (lambda: one(["a"], torch.tensor([1.0])), {}, r"sentence 2: 1\.0 among 'labels'", "whole"),
     (lambda: one(["a"], [b"X"]), {}, "sentence 2: b'X' among 'labels' is not a word", "whole"),
+    (lambda: one([10**5000], ["X"]), {}, "sentence 2: a number of thousands of digits", "smaller"),
     (lambda: one([""], ["X"]), {}, "sentence 2: an empty word", "out"),
     (lambda: one(["a"], [""]), {}, "sentence 2: an empty word", "out"),
     (lambda: one(["a\0"], ["X"]), {}, "sentence 2: a NUL character in a word", "out"),
