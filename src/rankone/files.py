@@ -142,8 +142,8 @@ def made(path: str | os.PathLike[str]) -> Iterator[Path]:
                         new.append(place)
         yield make_directory(path)
     except BaseException:
-        for place in new[:1]:
-            shutil.rmtree(place, ignore_errors=True)
+        if new:
+            shutil.rmtree(new[0], ignore_errors=True)
         raise
 
 
