@@ -168,6 +168,12 @@ def test_work_that_succeeds_stays(tmp_path: Path) -> None:
     assert names(home) == ["new"]
 
 
+def test_a_directory_is_made_with_those_above_it(tmp_path: Path) -> None:
+    for _ in range(2):  # it may be there already
+        assert files.make_directory(tmp_path / "a" / "b") == tmp_path / "a" / "b"
+        assert (tmp_path / "a" / "b").is_dir()
+
+
 def test_a_file_is_no_place_for_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for place in ("file", "file/below"):

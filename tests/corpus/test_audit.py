@@ -125,6 +125,12 @@ def test_conflicts_name_every_line_by_label(tmp_path: Path) -> None:
     assert not audit.ok
 
 
+def test_copies_are_at_odds_whichever_label_was_seen_first() -> None:
+    audit = rankone.inspect(corpora.spelled("c x", "ab yx", "ab xx", "c x"))
+    assert (audit.disagreeing_sequences, audit.disagreeing_copies) == (1, 2)
+    assert [conflict.labels for conflict in audit.conflicts] == [{"y": [2], "x": [3]}]
+
+
 def test_counts_of_a_small_corpus() -> None:
     audit = rankone.inspect(Corpus.from_sentences(corpora.spelled("d z", "aaab xxxy", "abcd xyqy")))
     assert (audit.sentences, audit.tokens, audit.vocabulary) == (3, 9, 4)
