@@ -72,10 +72,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such file") as refused:
         documents.read_document(tmp_path / "none.json", Document, missing="look elsewhere")
     assert refused.value.remedy == "look elsewhere"
-    with pytest.raises(ModelError, match="cannot be read"):
-        documents.read_document(tmp_path, Document)
-    with pytest.raises(ModelError, match="cannot be read"):
-        documents.read_document("a\0b", Document)
+    for odd, why in (
+        (tmp_path, "not a file"),
+        ("n" * 300, "File name too long"),
+        ("a\0b", "embedded null byte"),
+    ):
+        with pytest.raises(ModelError) as refused:
+            documents.read_document(odd, Document)
+        assert refused.value.what == f"cannot be read ({why})"
 
 
 def test_a_part_of_a_document_is_checked_like_a_whole_one() -> None:

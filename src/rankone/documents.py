@@ -86,8 +86,6 @@ def convert_document(
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
         what = _explained(problem)
-    except RecursionError as problem:
-        what = f"cannot be read ({problem})"
     raise error(what, where=os.fspath(where), remedy=remedy) from None
 
 

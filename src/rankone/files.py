@@ -12,10 +12,21 @@ from pathlib import Path
 from rankone.errors import OutputError
 
 
+@contextlib.contextmanager
+def _refused(what: str, path: str | os.PathLike[str], remedy: str) -> Iterator[None]:
+    """Whatever the system refuses, in one message: no room, no permission, too long a name, a loop
+    of links, a NUL in a name."""
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise OutputError(f"{what} ({why})", where=str(path), remedy=remedy) from None
+
+
 def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
     """Whole or not at all; what is no regular file (a pipe, a terminal) is written to directly."""
     data = content.encode() if isinstance(content, str) else content
-    try:
+    with _refused("cannot write", path, "choose another path"):
         target = Path(path).resolve()
         if target.exists() and not target.is_file():
             target.write_bytes(data)
@@ -26,22 +37,17 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
             if target.exists():
                 shutil.copymode(target, new)
             os.replace(new, target)
-    except (OSError, RuntimeError, ValueError) as error:  # a name with a NUL is a ValueError
-        raise OutputError(
-            f"cannot write ({getattr(error, 'strerror', None) or error})",
-            where=str(path),
-            remedy="choose another path",
-        ) from None
     return Path(path)
 
 
 def write_directory(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
     """Write everything beside the target, then move it in place, over what was there."""
-    target = directory.resolve()
-    if not target.parent.exists():
-        with made(target.parent):
-            return write_directory(directory, contents)
-    try:
+    remedy = "choose a directory that can be written to and has room"
+    with _refused("cannot write", directory, remedy):
+        target = directory.resolve()
+        if not target.parent.exists():
+            with made(target.parent):
+                return write_directory(directory, contents)
         # Beside the target, so on the same disk: moving the finished directory there is atomic.
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
             new = Path(scratch, "new")
@@ -57,12 +63,6 @@ def write_directory(directory: Path, contents: Mapping[str, bytes]) -> list[Path
                 if old.exists():
                     os.rename(old, target)
                 raise
-    except OSError as error:
-        raise OutputError(
-            f"cannot write ({error.strerror or error})",
-            where=str(target),
-            remedy="choose a directory that can be written to and has room",
-        ) from None
     return [directory / name for name in contents]
 
 
@@ -70,19 +70,19 @@ def write_directory(directory: Path, contents: Mapping[str, bytes]) -> list[Path
 def kept(path: str | os.PathLike[str]) -> Iterator[None]:
     """What is at `path` is there again if the body raises: for a file that is written before
     another one, which may fail. What is no regular file (a pipe) cannot be taken back."""
-    target = Path(path).resolve()
-    if target.exists() and not target.is_file():
+    remedy = "choose another path"
+    with _refused("cannot write", path, remedy):
+        target = Path(path).resolve()
+        special = target.exists() and not target.is_file()
+    if special:
         yield
         return
     with contextlib.ExitStack() as scratch:
-        try:
+        with _refused("cannot write", path, remedy):
             place = tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-")
             old = Path(scratch.enter_context(place), "old")
             if target.exists():
                 _link(target, old)
-        except OSError as error:
-            what = f"cannot write ({error.strerror})"
-            raise OutputError(what, where=str(path), remedy="choose another path") from None
         try:
             yield
         except BaseException:
@@ -101,31 +101,26 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
+def drop(path: Path) -> None:
+    """Remove a file, if there is one."""
+    with _refused("cannot be removed", path, "choose another directory"):
+        path.unlink(missing_ok=True)
+
+
 def drop_link(path: Path) -> Path:
     """The same path, without the link or the pipe that may be there: for files with a fixed name in
     a directory that somebody else may have made, and linked to what must not be written over."""
-    try:
+    with _refused("cannot replace what is there", path, "choose another directory"):
         if path.is_symlink() or not (path.is_file() or path.is_dir() or not path.exists()):
             path.unlink()
-    except OSError as error:
-        what = f"cannot replace what is there ({error.strerror})"
-        raise OutputError(what, where=str(path), remedy="choose another directory") from None
     return path
 
 
 def make_directory(path: str | os.PathLike[str]) -> Path:
     """A directory to write several things to, which may be there already."""
-    try:
+    with _refused("cannot be made", path, "choose another directory"):
         Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unusable(Path(path), error) from None
     return Path(path)
-
-
-def _unusable(path: Path, error: OSError) -> OutputError:
-    return OutputError(
-        f"cannot be made ({error.strerror})", where=str(path), remedy="choose another directory"
-    )
 
 
 @contextlib.contextmanager
@@ -136,31 +131,31 @@ def made(path: str | os.PathLike[str]) -> Iterator[Path]:
     there are removed with all they hold. One that was there is left as it is: what is new in it may
     be somebody else's.
     """
-    home = Path(path).absolute()
+    new: list[Path] = []  # what mkdir made, so that nothing else can be removed
     try:
-        new = next((p for p in (*reversed(home.parents), home) if not p.exists()), None)
-    except OSError as error:
-        raise _unusable(home, error) from None
-    try:
+        with _refused("cannot be made", path, "choose another directory"):
+            home = Path(path).absolute()
+            for place in (*reversed(home.parents), home):
+                if not place.exists():
+                    with contextlib.suppress(FileExistsError):  # somebody else was quicker
+                        place.mkdir()
+                        new.append(place)
         yield make_directory(path)
     except BaseException:
-        if new is not None:
-            shutil.rmtree(new, ignore_errors=True)
+        if new:
+            shutil.rmtree(new[0], ignore_errors=True)
         raise
 
 
 def check_directory(path: str | os.PathLike[str]) -> None:
     """Refuse, before any work is done for it, a directory that cannot be made or written to."""
-    target = Path(path)
-    try:
-        while not target.exists() and target != target.parent:
-            target = target.parent
-    except OSError as error:  # too long a name, a directory that may not be looked into
-        raise _unusable(target, error) from None
-    if not target.is_dir() or not os.access(target, os.W_OK):
-        what = "cannot be written to" if target.is_dir() else "is a file"
-        if target != Path(path):
-            what = f"{target} {what}"
+    with _refused("cannot be made", path, "choose another directory"):
+        home = Path(path).absolute()
+        there = next(p for p in (home, *home.parents) if p.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        what = "cannot be written to" if there.is_dir() else "is a file"
+        if there != home:
+            what = f"{there} {what}"
         raise OutputError(what, where=str(path), remedy="choose another directory")
 
 
@@ -168,14 +163,12 @@ def check_place(path: str | os.PathLike[str], *, remedy: str = "choose another p
     """Refuse, before any work is done for it, a file for which there is no directory, or none that
     may be written to. What is no regular file (a pipe, a terminal) is written to as it is."""
     what = None
-    try:
+    with _refused("cannot be used", path, remedy):
         target = Path(path).resolve()
         if target.is_dir() or not target.parent.is_dir():
             what = "is a directory" if target.is_dir() else "no such directory"
         elif not os.access(target.parent, os.W_OK) and (target.is_file() or not target.exists()):
             what = "its directory cannot be written to"
-    except (OSError, RuntimeError, ValueError) as error:  # too long a name, a loop of links, a NUL
-        what = f"cannot be used ({getattr(error, 'strerror', None) or error})"
     if what is not None:
         raise OutputError(what, where=str(path), remedy=remedy)
 
@@ -185,22 +178,18 @@ def check_new(
 ) -> Path:
     """A new directory, an empty one, or one with some of these `files` that is `ours`; nothing
     else is written over."""
-    try:
+    remedy = "choose a new or an empty directory"
+    with _refused("cannot be used", directory, remedy):
         target = Path(directory).resolve()
-        if target.is_dir():
-            entries = list(target.iterdir())
-            strangers = [e.name for e in entries if e.name not in files or not e.is_file()]
-            if strangers:
-                what = f"holds other files ({', '.join(sorted(strangers)[:3])})"
-            elif entries and not ours(target):
-                what = "holds the model of another program"
-            else:
-                return Path(directory)
-        elif target.exists():
+        entries = list(target.iterdir()) if target.is_dir() else []
+        strangers = [e.name for e in entries if e.name not in files or not e.is_file()]
+        if strangers:
+            what = f"holds other files ({', '.join(sorted(strangers)[:3])})"
+        elif entries and not ours(target):
+            what = "holds the model of another program"
+        elif target.exists() and not target.is_dir():
             what = "is a file"
         else:
             check_directory(target)
             return Path(directory)
-    except (OSError, RuntimeError, ValueError) as error:  # too long a name, a loop of links, a NUL
-        what = f"cannot be used ({getattr(error, 'strerror', None) or error})"
-    raise OutputError(what, where=str(directory), remedy="choose a new or an empty directory")
+    raise OutputError(what, where=str(directory), remedy=remedy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from safetensors.torch import load_file, save_file
 import corpora
 import rankone
 from rankone.errors import ModelError, OutputError
+from rankone.nn import hub, store
 
 FILES = {"model.safetensors", "config.json", "vocabulary.json", "labels.json", "report.json"}
 
@@ -62,7 +64,7 @@ def test_an_earlier_model_is_replaced_and_nothing_else(home: Path, tmp_path: Pat
         result.save(home)
     with pytest.raises(OutputError, match="is a file"):
         result.save(home / "notes.txt")
-    with pytest.raises(OutputError, match="cannot write"):
+    with pytest.raises(OutputError, match="is a file"):
         result.save(home / "notes.txt" / "deeper")
     assert (home / "notes.txt").read_text() == "mine"
 
@@ -139,6 +141,16 @@ def truncate(name: str) -> Callable[[Path], None]:
     return lambda home: (home / name).write_bytes((home / name).read_bytes()[:-9])  # type: ignore
 
 
+def pipe(name: str) -> Callable[[Path], None]:
+    """What never ends, if it is opened."""
+
+    def damage(home: Path) -> None:
+        (home / name).unlink()
+        os.mkfifo(home / name)
+
+    return damage
+
+
 DAMAGE = [
     (lambda home: (home / "config.json").unlink(), "config.json: no such file"),
     (lambda home: (home / "model.safetensors").unlink(), "model.safetensors: no weights"),
@@ -147,6 +159,8 @@ DAMAGE = [
     (truncate("vocabulary.json"), "vocabulary.json: cannot be read"),
     (truncate("model.safetensors"), "damaged weights"),
     (lambda home: (home / "model.safetensors").write_bytes(b""), "damaged weights"),
+    (pipe("model.safetensors"), r"cannot be read \(not a file\)"),
+    (pipe("vocabulary.json"), r"vocabulary.json: cannot be read \(not a file\)"),
     (edit("config.json", lambda c: {**c, "format": "other"}), "not a rankone model"),
     (edit("config.json", lambda c: {**c, "version": 99}), "version 99 of the format, this reads 1"),
     (edit("config.json", lambda _: []), "expected a mapping, got a list"),
@@ -161,6 +175,7 @@ DAMAGE = [
     (network(depth=10**9), "too few tensors for depth"),
     (network(dim=10**30), "network.dim: "),
     (network(head_size=2), "one head of size 1"),
+    (network(heads=2), "one head of size 1"),
     (edit("config.json", lambda c: {**c, "version": True}), "version True of the format"),
     (
         edit("config.json", lambda c: {**c, "reading": 3}),
@@ -173,7 +188,8 @@ DAMAGE = [
     (edit("vocabulary.json", lambda v: v[:-1]), "different entries where the weights need"),
     (edit("vocabulary.json", lambda v: [*v[:-1], v[0]]), "different entries"),
     (edit("vocabulary.json", lambda v: [*v[:-1], 3]), "expected text, got a whole number"),
-    (edit("labels.json", lambda v: [*v, "more"]), "different entries"),
+    (edit("labels.json", lambda v: [*v, "more"]), "6 different entries where the weights need 5"),
+    (edit("labels.json", lambda v: [*v[:-1], v[0]]), "4 different entries where the weights need"),
     (edit("labels.json", lambda _: {"a": 1}), "expected a list, got a mapping"),
     (weights(poke("table", float("nan"))), "table holds values that are not finite"),
     (weights(poke("head.bias", float("inf"))), "head.bias holds values"),
@@ -184,6 +200,8 @@ DAMAGE = [
     (reading(label_column=[3]), "reading.label_column: expected"),
     (reading(label_column={"a": 1}), "reading.label_column: expected"),
     (reading(token_column=10**30), "reading.token_column: "),
+    (reading(token_column=10**9), "reading.token_column: expected a whole number <= 999999999"),
+    (reading(label_column=-(10**9)), "reading.label_column: expected a whole number >= -999999999"),
     (reading(scheme="iob7"), "reading.scheme: unknown word 'iob7'"),
     (reading(lower="yes"), "reading.lower: expected true or false, got text"),
     (lambda home: replace(home, '"scheme"', '"label_column": 1e400, "scheme"'), "out of range"),
@@ -199,6 +217,66 @@ def test_damaged_models_are_refused(
     with pytest.raises(ModelError, match=message) as caught:
         rankone.load(home)
     assert caught.value.remedy
+
+
+def test_how_a_corpus_was_read_is_kept(home: Path) -> None:
+    for how in (
+        {"token_column": 2, "label_column": -1, "columns": 3, "scheme": "iob2", "lower": True},
+        {"token_column": 10**9 - 1, "label_column": 1 - 10**9},
+        {"token_column": "form", "label_column": None},
+    ):
+        reading(**how)(home)
+        assert {key: rankone.load(home).reading[key] for key in how} == how
+
+
+def as_hub(home: Path) -> None:
+    """Written as Hugging Face has it."""
+    config, words, labels = (
+        json.loads((home / name).read_text())
+        for name in ("config.json", "vocabulary.json", "labels.json")
+    )
+    hubs = {theirs: config["network"][ours] for ours, theirs in hub.NAMES.items()}
+    hubs |= {"model_type": "rankone", "format_version": 1, "reading": config["reading"]}
+    hubs["id2label"] = dict(enumerate(labels))
+    vocab = {word: row for row, word in enumerate([*words, "[UNK]"])}
+    tokenizer = {"model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": vocab}}
+    (home / "config.json").write_text(json.dumps(hubs))
+    (home / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+
+def test_the_layout_of_hugging_face_gives_the_same_model(home: Path) -> None:
+    ours = rankone.load(home)
+    as_hub(home)
+    for name in ("vocabulary.json", "labels.json"):
+        (home / name).unlink()
+    theirs = rankone.load(home)
+    assert (theirs.vocabulary, theirs.labels) == (ours.vocabulary, ours.labels)
+    assert (theirs.reading, theirs.network.shape) == (ours.reading, ours.network.shape)
+    edit("config.json", lambda c: {**c, "id2label": {"0": "x", "1": "x"}})(home)
+    with pytest.raises(ModelError, match=r"config.json: 1 different entries where .* need 2"):
+        rankone.load(home)
+
+
+def test_a_tokenizer_of_another_size_is_refused(home: Path) -> None:
+    as_hub(home)
+    edit("config.json", lambda c: {**c, "vocab_size": c["vocab_size"] + 1})(home)
+    with pytest.raises(ModelError, match=r"tokenizer.json: .* different entries where the"):
+        rankone.load(home)
+
+
+def test_a_model_written_among_other_files_leaves_them_alone(home: Path, tmp_path: Path) -> None:
+    """But for a certificate, which was for other weights."""
+    (there := tmp_path / "run").mkdir()
+    contents = {path.name: path.read_bytes() for path in home.iterdir()}
+    (mine := tmp_path / "mine").write_text("mine")
+    (there / "log").write_text("log")
+    (there / "config.json").symlink_to(mine)
+    for _ in range(2):
+        assert store.save_into(there, contents) == [there / name for name in contents]
+        assert rankone.load(there).vocabulary == rankone.load(home).vocabulary
+        assert {path.name for path in there.iterdir()} == {*contents, "log"}
+        (there / "certificate.json").write_text("{}")
+    assert (mine.read_text(), (there / "log").read_text()) == ("mine", "log")
 
 
 def test_no_directory(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import corpora
 import rankone
 from rankone import Corpus
 from rankone.corpus import contexts
+from rankone.corpus.ceilings import best_targets
 
 
 @given(corpora.sentences())
@@ -42,16 +44,72 @@ def test_contexts_are_the_first_token_that_looks_the_same(sentences: corpora.Sen
         assert function(corpus).tolist() == expected, name
 
 
+@pytest.mark.parametrize("number", [0, 1])
 def test_sentences_that_collide_in_their_number_are_still_told_apart(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     class Stuck:
+        """By 1 all sentences of one length get the same number, by 0 all sentences."""
+
         def integers(self, _: int, size: int, dtype: Any) -> np.ndarray[Any, Any]:
-            return np.ones(size, dtype=dtype)  # every sentence of one length gets the same number
+            return np.full(size, number, dtype=dtype)
 
     monkeypatch.setattr(np.random, "default_rng", lambda *_: Stuck())
     corpus = Corpus.from_sentences(corpora.spelled("ab xy", "ba xy", "ab xy"))
     assert contexts.by_sequence(corpus).tolist() == [0, 1, 2, 3, 0, 1]
+    # The second has the words of the first and of what follows it.
+    corpus = Corpus.from_sentences(corpora.spelled("ab xy", "abab xyxy", "ab xy"))
+    assert contexts.by_sequence(corpus).tolist() == [0, 1, 2, 3, 4, 5, 0, 1]
+
+
+def test_copies_are_found_whichever_run_of_sentences_they_stand_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spans = contexts.spans
+    monkeypatch.setattr(contexts, "spans", lambda offsets: spans(offsets, 4))
+    corpus = Corpus.from_sentences(corpora.spelled("ab xy", "ba xy", "abc xyz", "ab xy", "ba xy"))
+    assert contexts.by_sequence(corpus).tolist() == [0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3]
+
+
+@given(corpora.sentences())
+def test_the_best_label_is_the_most_frequent_one_and_of_equals_the_first(
+    sentences: corpora.Sentences,
+) -> None:
+    corpus = Corpus.from_sentences(sentences)
+    labels = [label for _, row in sentences for label in row]
+    for groups in (contexts.by_token(corpus), contexts.by_sequence(corpus)):
+        found = best_targets(groups, corpus.label_ids)
+        alike = [[labels[j] for j in np.flatnonzero(groups == group)] for group in groups]
+        assert [corpus.label_names[i] for i in found.labels] == [
+            max(dict.fromkeys(row), key=row.count) for row in alike
+        ]
+        assert found.members.tolist() == [i for i, row in enumerate(alike) if len({*row}) > 1]
+
+
+LOOKS = {
+    contexts.by_sequence,
+    contexts.by_prefix,
+    contexts.by_proportions,
+    contexts.by_prefix_proportions,
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "same"),
+    [
+        ({"positions": True, "causal": False}, contexts.by_sequence),
+        ({"positions": True, "causal": True}, contexts.by_prefix),
+        ({"positions": False, "causal": False}, contexts.by_proportions),
+        ({"positions": False, "causal": False, "depth": 2}, contexts.by_proportions),
+        ({"positions": False, "causal": True}, contexts.by_prefix_proportions),
+        ({"positions": False, "causal": True, "depth": 2}, contexts.by_prefix),
+    ],
+)
+def test_what_attention_sees(how: dict[str, Any], same: Callable[[Corpus], Any]) -> None:
+    corpus = Corpus.from_sentences(corpora.spelled("ab xy", "ba xy", "aabb xxyy", "abab xyxy"))
+    assert contexts.visible_contexts(corpus, **how).tolist() == same(corpus).tolist()
+    others = (by(corpus).tolist() for by in LOOKS - {same})
+    assert same(corpus).tolist() not in others
 
 
 def test_conflicts_name_every_line_by_label(tmp_path: Path) -> None:
@@ -67,12 +125,20 @@ def test_conflicts_name_every_line_by_label(tmp_path: Path) -> None:
     assert not audit.ok
 
 
+def test_copies_are_at_odds_whichever_label_was_seen_first() -> None:
+    audit = rankone.inspect(corpora.spelled("c x", "ab yx", "ab xx", "c x"))
+    assert (audit.disagreeing_sequences, audit.disagreeing_copies) == (1, 2)
+    assert [conflict.labels for conflict in audit.conflicts] == [{"y": [2], "x": [3]}]
+
+
 def test_counts_of_a_small_corpus() -> None:
-    audit = rankone.inspect(Corpus.from_sentences(corpora.spelled("aab xxy", "abc xyz", "d x")))
-    assert (audit.sentences, audit.tokens, audit.vocabulary, audit.longest) == (3, 7, 4, 3)
-    assert audit.labels == {"x": 4, "y": 2, "z": 1}
+    audit = rankone.inspect(Corpus.from_sentences(corpora.spelled("d z", "aaab xxxy", "abcd xyqy")))
+    assert (audit.sentences, audit.tokens, audit.vocabulary) == (3, 9, 4)
+    assert (audit.longest, audit.longest_line) == (4, 2)
+    assert list(audit.labels.items()) == [("x", 4), ("y", 3), ("z", 1), ("q", 1)]
     assert audit.sentences_with_repeated_token == 1
-    assert audit.mean_length == pytest.approx(7 / 3)
+    assert audit.mean_length == 3
+    assert (audit.distinct_sentences, audit.surplus_copies) == (3, 0)
     assert audit.ok
     assert audit.conflicts == []
 

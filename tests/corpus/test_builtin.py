@@ -16,6 +16,18 @@ def test_context_decides_and_the_sequence_determines_all() -> None:
     assert audit.scheme == "IOB2"
 
 
+def test_the_toy_meets_the_conditions_of_the_theorem() -> None:
+    toy = rankone.read_corpus("toy")
+    audit = rankone.inspect(toy)
+    assert (audit.sentences, audit.vocabulary, {*toy.lengths.tolist()}) == (10, 5, {3})
+    assert (audit.sentences_with_repeated_token, audit.distinct_sentences) == (0, 10)
+    assert audit.ceilings["token"].errors > audit.ceilings["set"].errors == 0
+    assert (toy.sentences[1].tokens, toy.sentences[1].labels) == (
+        ["a", "b", "d"],  # 0 + 1 + 3, and its own
+        ["even", "odd", "odd"],
+    )
+
+
 def test_same_seed_same_corpus() -> None:
     one, two, other = (rankone.builtin_corpus(50, seed) for seed in (1, 1, 2))
     assert one.sentences == two.sentences

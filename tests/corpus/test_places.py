@@ -30,12 +30,28 @@ COLUMNS: list[tuple[str, str, dict[str, Any], Columns, str]] = [
     ("c", "a X\n", {}, Columns(1, 2, 2), "tokens in column 1, labels in column 2 of 2"),
     ("c", "a b c\n", {}, Columns(1, 3, 3), "tokens in column 1, labels in column 3 of 3"),
     ("c", "a b c\n", {"label_column": -2, "token_column": "3"}, Columns(3, 2, 3), "tokens in "),
+    ("c", "a b c\n", {"token_column": -3}, Columns(1, 3, 3), "tokens in column 1, labels in"),
     ("c", "a b\n", {"labelled": False}, Columns(1, None, 2), "tokens in column 1 of 2"),
     ("c.conllu", CONLLU, {}, Columns("form", "upos", 10), "tokens in 'form', labels in 'upos'"),
     ("c.conllu", CONLLU, {"label_column": 5}, Columns("form", "xpos", 10), "tokens in 'form'"),
+    (
+        "c.conllu",
+        CONLLU,
+        {"token_column": 10, "label_column": -10},
+        Columns("misc", "id", 10),
+        "tokens in 'misc', labels in 'id' of 10",
+    ),
+    (
+        "c.conllu",
+        CONLLU,
+        {"token_column": -10, "label_column": 10},
+        Columns("id", "misc", 10),
+        "tokens in 'id', labels in 'misc' of 10",
+    ),
     ("c.tsv", "word\tx\ttag\na\tb\tc\n", {}, Columns("word", "tag", 3), "tokens in 'word', lab"),
     ("c.tsv", "word\ttag\ttag\na\tb\tc\n", {"label_column": 2}, Columns("word", 2, 3), "tokens in"),
     ("c.tsv", "word\t3\ttag\na\tb\tc\n", {"label_column": 2}, Columns("word", 2, 3), "tokens in"),
+    ("c.tsv", "word\t\ttag\na\tb\tc\n", {"label_column": 2}, Columns("word", 2, 3), "tokens in"),
     ("c.tsv", "a\tX\n", {}, Columns(1, 2, 2), "tokens in column 1, labels in column 2 of 2"),
     ("c.jsonl", '{"tokens": ["a"], "labels": ["X"]}', {}, Columns("tokens", "labels"), "tokens in"),
     (
@@ -136,9 +152,15 @@ def test_sentences_keep_their_lines_and_files_per_token(tmp_path: Path) -> None:
     assert Corpus.from_sentences(first.sentences, source="here").place(1) == f"{one}, line 2"
 
 
+def test_lines_are_kept_in_whatever_order_they_are() -> None:
+    sentence = Sentence(["a", "b", "c"], ["X", "Y", "Z"], 7, [7, 8, 7])
+    assert Corpus.from_sentences([sentence]).sentences == (sentence,)
+
+
 def test_many_files_have_a_short_name() -> None:
     sentences = [Sentence(["a"], ["X"], 1, file=name) for name in "pqrst"]
     assert Corpus.from_sentences(sentences).source == "p, q, r and 2 more"
+    assert Corpus.from_sentences(sentences[:4]).source == "p, q, r and 1 more"
     assert Corpus.from_sentences(sentences[:3]).source == "p, q, r"
 
 

@@ -66,6 +66,9 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         corpus = rankone.read_corpus("-")
         assert rows(corpus) == SAME
         assert corpus.source == "<stdin>"
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(CorpusError, match=r"^<stdin>: closed"):
+        rankone.read_corpus("-")
 
 
 CONLLU = """# sent_id = 1
@@ -108,6 +111,18 @@ def test_tsv_with_a_header_and_blanks_in_tokens(tmp_path: Path) -> None:
         rankone.read_corpus(path, label_column="ner")
 
 
+def test_a_header_may_stand_below_blank_lines_and_name_what_it_likes(tmp_path: Path) -> None:
+    path = put(tmp_path, "\n\nSurface\tLemma\tClass\nroses\trose\tNN\n\nare\tbe\tVB\n", "c.tsv")
+    by_label = rankone.read_corpus(path, label_column="lemma")
+    assert rows(by_label) == [(("roses",), ("rose",), 4), (("are",), ("be",), 6)]
+    by_token = rankone.read_corpus(path, token_column="LEMMA")
+    assert rows(by_token) == [(("rose",), ("NN",), 4), (("be",), ("VB",), 6)]
+    with pytest.raises(CorpusError, match="line 3: no column named 'x'"):
+        rankone.read_corpus(path, label_column="x")
+    several = put(tmp_path, "id\tform\tword\tpos\tner\n1\ta\tb\tc\td\n", "c.tsv")
+    assert rows(rankone.read_corpus(several)) == [(("a",), ("d",), 2)]
+
+
 def test_json_lines_with_other_keys_and_whole_numbers(tmp_path: Path) -> None:
     path = put(tmp_path, '{"words": ["a"], "ner_tags": [3], "id": 7}\n', "c.jsonl")
     corpus = rankone.read_corpus(path, token_column="words", label_column="ner_tags")
@@ -115,15 +130,17 @@ def test_json_lines_with_other_keys_and_whole_numbers(tmp_path: Path) -> None:
 
 
 def test_docstart_rows_part_sentences_but_are_none(tmp_path: Path) -> None:
-    path = put(tmp_path, "-DOCSTART- _ O\n\na DT X\n-DOCSTART- O\nb DT Y\n")
-    assert rows(rankone.read_corpus(path)) == [(("a",), ("X",), 3), (("b",), ("Y",), 5)]
+    for mark in ("-DOCSTART- O", "-DOCSTART- _ O"):
+        path = put(tmp_path, f"-DOCSTART- _ O\n\na DT X\n{mark}\nb DT Y\n")
+        assert rows(rankone.read_corpus(path)) == [(("a",), ("X",), 3), (("b",), ("Y",), 5)]
 
 
 def test_docstart_in_json_lines_and_in_another_column(tmp_path: Path) -> None:
     path = put(tmp_path, '{"tokens": ["-DOCSTART-"], "labels": ["O"]}\n' + JSON_LINES, "c.jsonl")
     assert rankone.read_corpus(path).n_sentences == 2
-    path = put(tmp_path, "1 -DOCSTART- O\n\n1 a X\n")
-    assert rows(rankone.read_corpus(path, token_column=2)) == [(("a",), ("X",), 3)]
+    path = put(tmp_path, "1 -DOCSTART- O\n\n1 a X\n1 -DOCSTART- O\n1 b Y\n")
+    corpus = rankone.read_corpus(path, token_column=2)
+    assert rows(corpus) == [(("a",), ("X",), 3), (("b",), ("Y",), 5)]
 
 
 def test_a_header_is_known_by_its_names_whatever_the_file_is_called(tmp_path: Path) -> None:
@@ -138,6 +155,7 @@ def test_a_header_is_known_by_its_names_whatever_the_file_is_called(tmp_path: Pa
 
 def test_a_lone_carriage_return_ends_a_line_where_nothing_else_does(tmp_path: Path) -> None:
     assert rows(rankone.read_corpus(put(tmp_path, CONLL.replace("\n", "\r")))) == SAME
+    assert rankone.read_corpus(put(tmp_path, "a\rb X\nc Y\n")).vocabulary == ("a\rb", "c")
 
 
 def test_tokens_that_look_like_nothing_are_no_blank_lines(tmp_path: Path) -> None:
@@ -218,8 +236,10 @@ def test_iob2_is_left_alone_and_other_labels_are_no_scheme(tmp_path: Path) -> No
     text = "a B-X\nb I-X\nc O\n"
     assert rankone.read_corpus(put(tmp_path, text), scheme="iob2").scheme == "IOB2"
     assert rankone.read_corpus(put(tmp_path, CONLL)).scheme is None
-    with pytest.raises(CorpusError, match=r"line 1: label 'X' is no IOB tag"):
-        rankone.read_corpus(put(tmp_path, CONLL), scheme="iob2")
+    for text, line, tag in ((CONLL, 1, "X"), ("a O\n\nb B-X\nc -X\n", 4, "-X")):
+        with pytest.raises(CorpusError, match=rf"line {line}: label '{tag}' is no IOB tag"):
+            rankone.read_corpus(put(tmp_path, text), scheme="iob2")
+    assert rankone.read_corpus(put(tmp_path, "a O\n"), scheme="iob2").scheme is None
 
 
 def test_lower_case(tmp_path: Path) -> None:
@@ -231,6 +251,10 @@ def test_labels_if_there_are_any(tmp_path: Path) -> None:
     corpus = rankone.read_corpus(words, labelled=None)
     assert not corpus.labelled
     assert rows(corpus) == [(("a", "b"), (), 1), (("c",), (), 4)]
+    assert (corpus.label_names, corpus.label_ids.tolist()) == ((), [-1, -1, -1])
+    assert not rankone.read_corpus(put(tmp_path, CONLL), label_column=4, labelled=None).labelled
+    assert not rankone.read_corpus(put(tmp_path, CONLL), label_column=-4, labelled=None).labelled
+    assert rankone.read_corpus(put(tmp_path, CONLL), label_column=-3, labelled=None).labelled
     assert rankone.read_corpus(put(tmp_path, CONLL), labelled=None).labelled
     lines = put(tmp_path, '{"tokens": ["a"]}\n', "words.jsonl")
     assert not rankone.read_corpus(lines, labelled=None).labelled
@@ -245,9 +269,14 @@ REFUSED = [
     ("c.conll", b"a X\nb\xff Y\n", {}, r"line 2: byte 0xff is not valid UTF-8"),
     ("c.conll", "\ufeffa X\n".encode() + b"\xe9 Y\n", {}, r"line 2: byte 0xe9"),
     ("c.conll", "a X\nb\0 Y\n", {}, r"line 2: a NUL byte"),
+    ("c.conll", "\n\na X\nb\0 Y\n", {}, r"line 4: a NUL byte"),
+    ("c.conll", "\0a X\n", {}, r"line 1: a NUL byte"),
+    ("c.conll", b"\n\na\xff X\n", {}, r"line 3: byte 0xff"),
     ("c.conll", CONLL.encode("utf-16"), {}, "line 1: a NUL byte"),
     ("c.conll", CONLL, {"label_column": 4}, r"line 1: no column 4 for the label: the row has 3"),
     ("c.conll", CONLL, {"token_column": -4}, r"line 1: no column -4 for the token"),
+    ("c.conll", CONLL, {"label_column": 999_999_999}, r"no column 999999999 for the label"),
+    ("c.conll", CONLL, {"label_column": "-999999999"}, r"no column -999999999 for the label"),
     ("c.conll", CONLL, {"label_column": "ner"}, r"no label column named 'ner'"),
     ("c.conll", "a\nb\n", {}, r"line 1: only one column"),
     ("c.conll", CONLL, {"token_column": 0}, r"line 1: no column 0 for the token"),

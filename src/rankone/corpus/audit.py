@@ -81,7 +81,7 @@ def inspect(
     """
     corpus = as_corpus(corpus, token_column, label_column)
     labels = corpus.label_ids
-    counts = np.bincount(labels, minlength=len(corpus.label_names))
+    counts = np.bincount(labels)
     sequence = contexts.by_sequence(corpus)
     groups = {
         "majority": np.zeros_like(labels),
@@ -92,9 +92,7 @@ def inspect(
         "prefix": contexts.by_prefix(corpus),
     }
     best = {name: best_targets(group, labels) for name, group in groups.items()}
-    copies = np.bincount(
-        np.searchsorted(corpus.offsets, sequence[corpus.offsets[:-1]]), minlength=1
-    )
+    copies = np.bincount(corpus.sentence_of[sequence[corpus.offsets[:-1]]])
     at_odds = _sentences_at_odds(corpus, sequence)
     return Audit(
         source=corpus.source,

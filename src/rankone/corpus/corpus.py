@@ -67,7 +67,7 @@ class Corpus:
                 words[a:b],
                 names[a:b],
                 lines[a],
-                lines[a:b] if lines[a] != lines[b - 1] else [],
+                lines[a:b] if len(set(lines[a:b])) > 1 else [],
                 self.files[file],
             )
             for (a, b), file in zip(pairwise(bounds), self.file_ids.tolist(), strict=True)

@@ -48,6 +48,6 @@ def opening(rows: Rows) -> NDArray[np.bool_]:
     kinds, ids = list(rows.labels.index), rows.labels.numbers()
     types = {kind: i for i, kind in enumerate(dict.fromkeys(tag[2:] for tag in kinds))}
     type_of = np.array([types[tag[2:]] for tag in kinds])[ids]  # O has the type ""
-    before = np.concatenate([[-1], type_of[:-1]])
+    before = np.roll(type_of, 1)
     before[np.array(rows.starts)] = -1
     return np.asarray(np.array([tag[0] == "I" for tag in kinds])[ids] & (before != type_of))

@@ -21,7 +21,7 @@ from safetensors.torch import save as serialize
 
 from rankone.documents import convert_document, dump, parse_document, read_bytes, read_document
 from rankone.errors import ModelError
-from rankone.files import check_new, drop_link, write_directory, write_file
+from rankone.files import check_new, drop, drop_link, write_directory, write_file
 from rankone.nn import hub
 from rankone.nn.classifier import Network, TokenClassifier
 
@@ -39,7 +39,7 @@ WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
 )
 
 Words = tuple[str, ...]
-Column = Annotated[int, Meta(gt=-(1 << 31), lt=1 << 31)] | str | None
+Column = Annotated[int, Meta(gt=-(10**9), lt=10**9)] | str | None
 
 
 class Reading(TypedDict):
@@ -70,7 +70,7 @@ def save(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> li
 
 def save_into(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
     """Write the files of a model one by one into a directory that holds other files too."""
-    (directory / CERTIFICATE).unlink(missing_ok=True)  # of weights that were there before
+    drop(directory / CERTIFICATE)  # of weights that were there before
     return [write_file(drop_link(directory / name), data) for name, data in contents.items()]
 
 
