@@ -46,6 +46,7 @@ def rows(corpus: Corpus) -> list[tuple[tuple[str, ...], tuple[str, ...], int]]:
         ("c.conll", "\ufeff" + CONLL),
         ("c.conll", CONLL.rstrip("\n")),
         ("c.conll", CONLL.replace(" ", "\t").replace("\n\n", "\n\t\n")),
+        ("c.conll", CONLL.replace(" ", "\t").replace("\n\n", "\n  \n")),
         ("c.tsv", CONLL.replace(" ", "\t")),
         ("c.jsonl", JSON_LINES),
         ("c.unknown", JSON_LINES),
