@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from dataclasses import replace
 from math import inf
@@ -16,8 +15,9 @@ import rankone
 from rankone import Corpus
 from rankone.construct import closeness as module
 from rankone.construct.closeness import DRAWS, RESERVE, Closeness, closeness
+from rankone.construct.free import free_line
 from rankone.construct.line import Changes, Line
-from rankone.construct.readout import Kind
+from rankone.construct.readout import Kind, merged_readout
 from rankone.construct.refusal import refusal
 from rankone.construct.targets import ContextTargets, choose_targets
 from rankone.errors import PrecisionError
@@ -105,25 +105,25 @@ def test_how_many_tokens_fit() -> None:
 
 
 def test_odds_agree_with_what_is_seen() -> None:
-    """A long table of positions makes the line long, and with it the rounding errors."""
+    """A long table of positions makes the line long, and with it the rounding errors.
+
+    Units are added one after the other. BLAS adds in an order of its own, which differs from one
+    processor to the next, and with it the error, by a factor of five or so.
+    """
     corpus, held, expected = text(3_000, 1_500), 0, 0.0
     targets = choose_targets(corpus, positions=True, causal=True, strict=False)
-    memorize = importlib.import_module("rankone.construct.memorize")
     for draw in range(12):
         rng = np.random.default_rng(draw)
-        length = 1 << 21
-        line = memorize.free_line(
-            corpus, targets, length=length, causal=True, all_apart=False, rng=rng
-        )
+        line = free_line(corpus, targets, length=1 << 21, causal=True, all_apart=False, rng=rng)
         found = closeness(line, targets, "merged")
-        units = memorize.merged_readout(line.changes)
-        network = memorize.assemble(
-            line.mapping, line.mapping.attention(), units, len(corpus.label_names), True
-        )
-        y, _ = memorize.outputs(network, corpus)
-        check, _ = memorize.check_dense(network, corpus, targets, y, rng, True, lambda _: None)
-        assert 0.2 * found.expected < check.max_error < 3 * found.expected
-        held += check.max_error < RESERVE
+        units = merged_readout(line.changes)
+        assert units is not None
+        y = np.zeros(corpus.n_tokens)
+        for gain, bias, out_gain in zip(units.gain, units.bias, units.out_gain, strict=True):
+            y += out_gain * np.maximum(gain * line.ids + bias, 0)
+        error = np.abs(line.ids + y + units.constant - (targets.labels + 1)).max()
+        assert 0.2 * found.expected < error < 3 * found.expected
+        held += error < RESERVE
         expected += found.odds
     assert abs(held - expected) < 5
 
