@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from dataclasses import replace
 from math import inf
@@ -16,8 +15,9 @@ import rankone
 from rankone import Corpus
 from rankone.construct import closeness as module
 from rankone.construct.closeness import DRAWS, RESERVE, Closeness, closeness
+from rankone.construct.free import free_line
 from rankone.construct.line import Changes, Line
-from rankone.construct.readout import Kind
+from rankone.construct.readout import Kind, merged_readout
 from rankone.construct.refusal import refusal
 from rankone.construct.targets import ContextTargets, choose_targets
 from rankone.errors import PrecisionError
@@ -50,8 +50,8 @@ def test_the_closest_pair_is_the_one_that_has_least_of_what_it_needs() -> None:
     assert (found.gap, found.needed) == (1.0, EPS * 8 * 4 / RESERVE)
     assert (found.too_close, found.changes) == (0, 2)
     ratios = np.array([1 / (EPS * 8 * 4 * 4), 0.25 / (EPS * 4)])
-    assert found.rate == pytest.approx(1 / ratios.max())
-    assert found.expected == pytest.approx(RESERVE * np.sqrt((1 / ratios**2).sum()))
+    assert found.rate == pytest.approx(1 / ratios.max(), abs=0)
+    assert found.expected == pytest.approx(RESERVE * np.sqrt((1 / ratios**2).sum()), abs=0)
 
 
 def test_all_neighbours_count_for_the_readout_of_the_paper() -> None:
@@ -69,7 +69,8 @@ def test_two_contexts_at_one_place_and_a_line_without_changes() -> None:
     assert at_zero.too_close == 1
     for readout in ("merged", "paper"):
         alone = closeness(*on_line([1.0], [0]), readout)  # type: ignore[arg-type]
-        assert (alone.odds, alone.expected, alone.gap) == (1.0, 0.0, inf)
+        assert alone == Closeness(0, 0, inf, 0.0, 0, 0, 0.0, 0.0)
+        assert alone.odds == 1.0
 
 
 def some(**values: Any) -> Closeness:
@@ -105,25 +106,25 @@ def test_how_many_tokens_fit() -> None:
 
 
 def test_odds_agree_with_what_is_seen() -> None:
-    """A long table of positions makes the line long, and with it the rounding errors."""
+    """A long table of positions makes the line long, and with it the rounding errors.
+
+    Units are added one after the other. BLAS adds in an order of its own, which differs from one
+    processor to the next, and with it the error, by a factor of five or so.
+    """
     corpus, held, expected = text(3_000, 1_500), 0, 0.0
     targets = choose_targets(corpus, positions=True, causal=True, strict=False)
-    memorize = importlib.import_module("rankone.construct.memorize")
     for draw in range(12):
         rng = np.random.default_rng(draw)
-        length = 1 << 21
-        line = memorize.free_line(
-            corpus, targets, length=length, causal=True, all_apart=False, rng=rng
-        )
+        line = free_line(corpus, targets, length=1 << 21, causal=True, all_apart=False, rng=rng)
         found = closeness(line, targets, "merged")
-        units = memorize.merged_readout(line.changes)
-        network = memorize.assemble(
-            line.mapping, line.mapping.attention(), units, len(corpus.label_names), True
-        )
-        y, _ = memorize.outputs(network, corpus)
-        check, _ = memorize.check_dense(network, corpus, targets, y, rng, True, lambda _: None)
-        assert 0.2 * found.expected < check.max_error < 3 * found.expected
-        held += check.max_error < RESERVE
+        units = merged_readout(line.changes)
+        assert units is not None
+        y = np.zeros(corpus.n_tokens)
+        for gain, bias, out_gain in zip(units.gain, units.bias, units.out_gain, strict=True):
+            y += out_gain * np.maximum(gain * line.ids + bias, 0)
+        error = np.abs(line.ids + y + units.constant - (targets.labels + 1)).max()
+        assert 0.2 * found.expected < error < 3 * found.expected
+        held += error < RESERVE
         expected += found.odds
     assert abs(held - expected) < 5
 

@@ -195,6 +195,17 @@ def test_strict_refuses_contradictions_and_names_the_rows() -> None:
     assert rankone.memorize(CONFLICT[:1], strict=True).wrong == 0
 
 
+def test_ten_of_many_contradictions_are_shown() -> None:
+    for count, more in ((10, ""), (12, "and 2 more")):
+        words = [[f"w{i}"] for i in range(count)]
+        sentences = [(word, [label]) for word in words for label in "xy"]
+        with pytest.raises(ConflictError, match=f"^<python>: {count} contexts carry") as caught:
+            rankone.memorize(sentences, strict=True)
+        assert caught.value.what.count("token 1") == 10
+        assert caught.value.what.endswith(more)
+        assert ("more" in caught.value.what) is bool(more)
+
+
 def test_repeats_without_positions_are_said() -> None:
     sentences = corpora.spelled("aab xxy", "abc xyz")
     assert not rankone.memorize(sentences).remarks

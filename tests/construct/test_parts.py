@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ from rankone import Corpus
 from rankone.construct.dominoes import lay_dominoes
 from rankone.construct.free import free_line
 from rankone.construct.given import given_line
-from rankone.construct.line import Line, changes_on_line
+from rankone.construct.line import Changes, Line, changes_on_line
 from rankone.construct.mapping import Floats
 from rankone.construct.readout import Readout, merged_readout, paper_readout
 from rankone.construct.targets import choose_targets
@@ -44,6 +45,7 @@ def test_merged_readout_hits_every_label(pairs: list[tuple[int, int]]) -> None:
     assert units is not None
     np.testing.assert_allclose(read(units, s), y + 1, atol=1e-9)
     assert len(units.gain) == 2 + 2 * len(changes.left)
+    assert units.min_gap == min(changes.right - changes.left, default=math.inf)
     ordered = y[np.argsort(s)]
     assert len(changes.left) == (ordered[1:] != ordered[:-1]).sum()
 
@@ -55,6 +57,29 @@ def test_paper_readout_hits_every_label_with_a_unit_each(pairs: list[tuple[int, 
     assert units is not None
     np.testing.assert_allclose(read(units, s), y + 1, atol=1e-9)
     assert len(units.gain) == len(s)
+    assert units.min_gap == min(np.diff(np.sort(s)), default=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("at", "jump", "share"),
+    [
+        (0.0, 1, 1 / 32),  # narrow where rounding allows it
+        (-(2.0**24), 1, 2.0**-28 / 1e-7),  # so that rounding puts the output off by 1e-7
+        (-(2.0**24), 3, 3 * 2.0**-28 / 1e-7),
+        (-(2.0**40), 1, 1 / 2),  # never wider than half of the gap
+    ],
+)
+def test_how_much_of_a_gap_a_ramp_takes(at: float, jump: int, share: float) -> None:
+    """In its middle: all the way up from one bend to the other."""
+    left, right = np.array([at - 1.0]), np.array([at])
+    units = merged_readout(Changes(left, right, np.array([1]), np.array([1 + jump]), 1))
+    assert units is not None
+    rise, fall = -units.bias[2:]
+    size = 2.0**24 + 1 if at == -(2.0**24) else 0.0
+    share *= size / 2.0**24 if size else 1.0
+    assert fall - rise == pytest.approx(share, rel=1e-6)
+    assert rise + fall == pytest.approx(2 * at - 1.0, rel=1e-14)
+    assert units.out_gain[2:] == pytest.approx([jump / share, -jump / share], rel=1e-6)
 
 
 def test_two_contexts_on_one_number_have_no_readout() -> None:
@@ -140,6 +165,38 @@ def test_cells_keep_tokens_apart_and_left_of_zero(corpus: Corpus, all_apart: boo
     assert line.ids.max() < 0
     assert len(set(zip(cell, corpus.token_ids, strict=True))) == len(set(cell))
     assert np.allclose(np.diff(places), width)
+
+
+@pytest.mark.parametrize("all_apart", [False, True])
+def test_labels_change_in_the_middle_between_two_cells(all_apart: bool) -> None:
+    """With a guard of 1/2 on either side, so that no sentence carries a token into the ramp."""
+    corpus = Corpus.from_sentences(corpora.spelled("abc xyx", "cab xxy", "d z"))  # all have one
+    line = lines(corpus, False, all_apart)[0]
+    begins = np.sort(line.mapping.table[:, 0]) - 2
+    borders = (line.changes.left + line.changes.right) / 2
+    assert len(borders) >= 2
+    assert set(borders) <= set(begins)
+    assert (line.changes.right - line.changes.left == 1).all()
+    own, width = line.mapping.table[-1, 0] - 2, begins[1] - begins[0]
+    assert line.unknown == (own + 0.5, own + width - 0.5)
+
+
+def test_given_directions_let_positions_span_as_much_as_tokens() -> None:
+    """Else the position would drown the token, or the other way round."""
+    corpus = rankone.builtin_corpus(50)
+    targets = choose_targets(corpus, positions=True, causal=False, strict=False)
+    rng = np.random.default_rng(2)
+    vectors = rng.standard_normal((len(corpus.vocabulary), 4))
+    how = {"length": corpus.longest, "causal": False, "all_apart": False, "rng": rng}
+    mapping = given_line(corpus, targets, vectors=vectors, **how).mapping
+    assert mapping.positions is not None
+    for v in (mapping.v1, mapping.direction):
+        assert np.std(vectors @ (v - v.mean())) == pytest.approx(1.0)  # v without (1, ..., 1)
+    assert mapping.positions[-1] @ mapping.v1 == pytest.approx(1.0)
+    shares = 4.0 ** -np.arange(12)
+    assert np.abs(mapping.positions[-1] @ mapping.direction / shares - 1).min() < 1e-6
+    scores = np.abs(mapping.project(corpus, mapping.v2)).max()
+    assert 1 <= scores * np.ptp(mapping.project(corpus, mapping.v1)) <= 16
 
 
 def test_tokens_with_most_contexts_lie_nearest_to_zero() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -105,6 +106,15 @@ def test_same_seed_same_vector() -> None:
     points = np.random.default_rng(0).standard_normal((9, 3))
     first, again, other = (find_projection(points, draws=50, seed=s) for s in (4, 4, 5))
     assert first.v.tobytes() == again.v.tobytes() != other.v.tobytes()
+    usual, zero = find_projection(points, draws=50), find_projection(points, draws=50, seed=0)
+    assert usual.v.tobytes() == zero.v.tobytes()
+
+
+def test_a_ratio_that_only_equals_the_lemmas_proves_nothing() -> None:
+    """The latter is rounded, perhaps down."""
+    found = find_projection(np.eye(3))
+    assert not replace(found, ratio=found.lemma_ratio).ok
+    assert replace(found, ratio=found.lemma_ratio * (1 + 1e-15)).ok
 
 
 def test_ways_that_leave_no_choice() -> None:

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from rankone.construct.mapping import Floats
+from rankone.construct.projection import draw_directions
+from rankone.construct.query import fewest_digits
 from rankone.construct.theorem2 import GradedMapping, contextual_mapping
 from rankone.errors import PrecisionError, RankOneError, VectorError
 
@@ -116,6 +118,28 @@ def test_more_draws_need_no_more_digits() -> None:
     x = np.random.default_rng(5).standard_normal((9, 3))
     few, many = (contextual_mapping(x, 3, grade="tight", draws=k).digits for k in (20, 500))
     assert many <= few
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_of_the_directions_tried_none_needs_fewer_digits(dim: int) -> None:
+    """The least (S / gap) (max |v'^T t| / min |v'^T t|), or each factor for itself."""
+    x = np.random.default_rng(7).standard_normal((6, dim)) + 1
+
+    def span(v: Floats) -> float:
+        s = np.sort(x @ v)
+        return float((s[-1] - s[0]) / np.diff(s).min())
+
+    def unevenness(v: Floats) -> float:
+        q = np.abs(x @ v)
+        return float(q.max() / q.min())
+
+    points, tried = np.vstack([x, np.zeros(dim)]), draw_directions(dim, 40, 3)
+    v, same = fewest_digits(x, points, "shared", draws=40, seed=3)
+    assert v.tolist() == same.tolist()
+    assert span(v) * unevenness(v) <= min(span(w) * unevenness(w) for w in tried) * (1 + 1e-12)
+    v, asked = fewest_digits(x, x, "separate", draws=40, seed=3)
+    assert span(v) <= min(map(span, tried)) * (1 + 1e-12)
+    assert unevenness(asked) <= min(map(unevenness, tried)) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("grade", "query"), CHOICES)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from rankone.construct.verify import (
     sample_tokens,
 )
 from rankone.errors import PrecisionError
-from rankone.nn import FeedForward, Rank1Attention, Rank1FeedForward, TokenClassifier
+from rankone.nn import FeedForward, Rank1Attention, Rank1FeedForward, TokenClassifier, evaluate
+from rankone.spans import spans
 
 module = importlib.import_module("rankone.construct.memorize")
 
@@ -208,16 +210,17 @@ def test_what_a_check_holds(values: dict[str, float], wrong: int, holds: bool) -
 def test_the_fast_check_counts_every_token() -> None:
     targets = choose_targets(CORPUS, positions=True, causal=False, strict=False)
     y = targets.labels + 1.0
-    assert check_fast(y, 0.125, CORPUS, targets) == Check(CORPUS.n_tokens, 0, 0.0, 0.125)
-    for token in range(CORPUS.n_tokens):
+    assert check_fast(y, 0.125, CORPUS, targets) == Check(CORPUS.n_tokens, 0, 0.0, 0.125, 0.0)
+    for token, by in product(range(CORPUS.n_tokens), (-0.75, 0.75)):
         off = y.copy()
-        off[token] -= 0.75
-        assert check_fast(off, 0.0, CORPUS, targets) == Check(CORPUS.n_tokens, 1, 0.75)
+        off[token] += by
+        assert check_fast(off, 0.0, CORPUS, targets) == Check(CORPUS.n_tokens, 1, 0.75, 0.0, 0.0)
 
 
-def test_the_error_of_the_head_is_bounded_by_its_terms() -> None:
-    """(d + 3) eps (2 c |p|^T |z| + c^2), c the largest label, z the largest features."""
+def test_the_error_of_the_head_is_bounded_by_its_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(d + 3) eps (2 c |p|^T |z| + c^2), c the largest label, z the largest features of all."""
     network = built()
+    monkeypatch.setattr(evaluate, "spans", partial(spans, size=5))
     y, bound = outputs(network, CORPUS)
     ids = torch.from_numpy(CORPUS.token_ids)
     p = network.head.weight[0].detach().abs() / 2
@@ -226,7 +229,8 @@ def test_the_error_of_the_head_is_bounded_by_its_terms() -> None:
         z = network.features(ids[first:last][None])[0].detach()
         largest = max(largest, float((z.abs() @ p).max()))
     labels, dim = network.head.weight.shape
-    assert bound == pytest.approx((dim + 3) * 2.0**-52 * (2 * labels * largest + labels**2))
+    expected = (dim + 3) * 2.0**-52 * (2 * labels * largest + labels**2)
+    assert bound == pytest.approx(expected, rel=1e-6, abs=0)
     assert np.abs(y - np.rint(y)).max() < 1e-6
     assert len(y) == CORPUS.n_tokens
 
@@ -310,18 +314,41 @@ def test_a_sample_has_the_worst_tokens_and_is_in_order() -> None:
 
 def test_the_dense_check_is_of_the_tokens_it_says() -> None:
     """Wrong labels, unavoidable ones, errors and differences, each of the sampled tokens only."""
-    conflicts = corpora.spelled("ab xy", "ab xz", "ab xy", "ba xy")
-    corpus = Corpus.from_sentences(conflicts)
+    conflicts = corpora.spelled("ab xy", "ab xz", "ab xy", "ba xy", "cc zy", "cc zy", "cc zx")
+    corpus = Corpus.from_sentences(conflicts)  # one label is above the majority's, one below
     targets = choose_targets(corpus, positions=True, causal=False, strict=False)
     network = built(corpus)
     y, _ = outputs(network, corpus)
     rng, shares = np.random.default_rng(0), list[float]()
-    check, unavoidable = check_dense(network, corpus, targets, y + 0.5, rng, True, shares.append)
-    assert (check.tokens, check.wrong, unavoidable) == (8, 1, 1)
+    off = y.copy()
+    off[5] += 0.5
+    check, unavoidable = check_dense(network, corpus, targets, off, rng, True, shares.append)
+    assert (check.tokens, check.wrong, unavoidable) == (14, 2, 2)
     assert check.max_error < 1e-6
     assert check.difference == pytest.approx(0.5, abs=1e-6)
     assert shares[-1] == 1.0
+    errors: list[Any] = []
+
+    def choose(_: Corpus, error: Any, __: Any) -> Any:
+        errors.append(error)
+        return np.array([0, 1, 6])
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verify, "sample_tokens", lambda *_: np.array([0, 1, 6]))
-        some, unavoidable = check_dense(network, corpus, targets, y, rng, False, shares.append)
+        patch.setattr(verify, "sample_tokens", choose)
+        some, unavoidable = check_dense(network, corpus, targets, off, rng, False, shares.append)
     assert (some.tokens, some.wrong, unavoidable) == (3, 0, 0)
+    assert some.difference < 1e-6
+    np.testing.assert_allclose(errors[0], np.where(np.arange(14) == 5, 0.5, 0.0), atol=1e-6)
+
+
+def test_errors_are_those_of_the_dense_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of the fast path: what is wrong in one token is counted, and measured, there."""
+    targets = choose_targets(CORPUS, positions=True, causal=False, strict=False)
+    y, network = targets.labels + 1.0, built()
+    dense, decided = y.copy(), targets.labels.copy()
+    dense[7] -= 0.25
+    decided[3] = (decided[3] + 1) % 3
+    monkeypatch.setattr(verify, "dense_outputs", lambda *_: (dense, decided))
+    rng = np.random.default_rng(0)
+    found, _ = check_dense(network, CORPUS, targets, y, rng, True, lambda _: None)
+    assert found == Check(CORPUS.n_tokens, 1, 0.25, 0.0, 0.25)

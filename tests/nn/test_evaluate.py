@@ -103,6 +103,18 @@ def test_small_tables_of_scores_change_nothing(monkeypatch, attention, feedforwa
     truth.assert_close(evaluated(network, ids, offsets), alone(network, ids, offsets))
 
 
+def test_tables_are_filled_and_not_overfilled(monkeypatch):
+    """Scores of sentences of one length, and hidden units: as many at a time as there is room."""
+    network = classifier(attention="softmax", feedforward="dense")  # 2 heads, 6 hidden units
+    block, asked, fed = network.blocks[0], [], []
+    block.attention.register_forward_pre_hook(lambda _, args: asked.append(tuple(args[0].shape)))
+    block.feedforward.register_forward_pre_hook(lambda _, args: fed.append(len(args[0])))
+    monkeypatch.setattr(evaluate, "CELLS", 40)
+    evaluated(network, *sentences([3, 3, 3, 3, 5, 1, 1]))
+    assert sorted(asked) == [(1, 5, D), (2, 1, D), (2, 3, D), (2, 3, D)]  # 2 heads, 2 times 3 x 3
+    assert fed == [6, 6, 6, 1]  # 6 rows of 6 units
+
+
 @whether_causal
 @pytest.mark.parametrize("feedforward", ["dense", "rank1"])
 def test_a_query_that_is_constant_on_the_vocabulary(feedforward, causal):
@@ -138,6 +150,15 @@ def test_a_network_in_float32_is_evaluated_too(attention, feedforward):
     ids, offsets = sentences(LENGTHS)
     expected = alone(network, ids, offsets)
     truth.assert_close(evaluated(network, ids, offsets), expected, torch.float32)
+
+
+@each_kind
+def test_a_network_with_one_part_in_float32_is_evaluated_in_float64(attention, feedforward):
+    network = classifier(attention=attention, feedforward=feedforward)
+    network.table = torch.nn.Parameter(network.table.detach().float())
+    ids, offsets = sentences(LENGTHS)
+    found = evaluated(network, ids, offsets)
+    truth.assert_close(found, alone(network.double(), ids, offsets))
 
 
 def test_distant_scores_in_float32_do_not_vanish():

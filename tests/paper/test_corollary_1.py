@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
@@ -36,6 +38,8 @@ def test_the_toy_in_every_grade(grade: str, query: str) -> None:
     assert found.ok
     assert found.contexts == found.tokens == 30
     assert found.parameters.paper == 4 * (1 + 2) + 2 * (2 * 3 * 10 + 2)
+    assert replace(found, max_error="5.4e-20").ok  # 2^-64 is 5.42e-20
+    assert not replace(found, max_error="5.5e-20").ok
 
 
 def test_repeated_tokens_and_contradictions_are_refused() -> None:

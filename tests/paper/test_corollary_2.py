@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from paper.end_to_end import prefixes, sequences, worst
 from rankone import Corpus
 from rankone.construct.exact import memorize_exactly
-from rankone.construct.setting import position_table, setting
+from rankone.construct.setting import draw_vectors, position_table, setting
 from rankone.theory.separation import separation
 
 SEPARATE = {"grade": "tight", "query": "separate"}
@@ -65,3 +65,8 @@ def test_columns_are_exact_for_drawn_vectors() -> None:
     where = setting(corpus, seed=3)
     assert where.positions is not None
     assert (where.columns - where.positions[:3] == where.table[[0, 0, 1]]).all()
+    drawn = draw_vectors(50, 3, seed=0)
+    norms = np.linalg.norm(drawn, axis=1)
+    assert (drawn * 2**20 == np.rint(drawn * 2**20)).all()
+    assert 1 - 1e-5 < norms.min() < 1.1
+    assert 1.9 < norms.max() < 2 + 1e-5

@@ -89,17 +89,18 @@ def memorize_exactly(
     )
     contexts = np.flatnonzero(targets.contexts == np.arange(corpus.n_tokens)).tolist()
     with ctx.workprec(ceil(graded.digits * log2(10)) + GUARD):
+        attention = _attention(graded)
         network = ExactNetwork(
             _rows(where.table),
             None if where.positions is None else _rows(where.positions),
-            [(_attention(graded), NOTHING)],
+            [(attention, NOTHING)],
             causal,
         )
         places = [_place(corpus, token) for token in contexts]
         ids = [network.context_id(*place) for place in places]
         labels = [int(targets.labels[token]) + 1 for token in contexts]
         readout = zhang(ids, labels, [arb(x) for x in graded.mapping.direction.tolist()])
-        network = replace(network, blocks=[(network.blocks[0][0], readout)])
+        network = replace(network, blocks=[(attention, readout)])
         error = arb(0)
         for place, label in zip(places, labels, strict=True):
             for y in network.features(*place):

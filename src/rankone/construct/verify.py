@@ -120,7 +120,7 @@ def dense_outputs(
     costs as many scores as its sentence has tokens, and as many activations as there are units.
     """
     dense = network.expand()
-    block = dense.blocks[0]
+    (block,) = dense.blocks
     assert isinstance(block, Block)
     assert isinstance(block.attention, SelfAttention)
     step = max(1, CELLS // network.shape.hidden)  # rows of hidden activations held at once
@@ -151,7 +151,7 @@ def dense_outputs(
     return y, decided
 
 
-def batches(corpus: Corpus, tokens: Ints, head_size: int = 1) -> Iterator[tuple[Ints, Ints]]:
+def batches(corpus: Corpus, tokens: Ints, head_size: int) -> Iterator[tuple[Ints, Ints]]:
     """Sentences, and for each a row of places in `tokens` that lie in it; rows may repeat one.
 
     `tokens` are in order. A sentence of n tokens has as many rows as it takes for m of them at a
