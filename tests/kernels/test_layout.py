@@ -32,6 +32,14 @@ def test_the_layout_of_torch_is_refused_and_the_remedy_is_right(shape, causal, m
     torch.testing.assert_close(found, expected.squeeze(-1))
 
 
+@pytest.mark.parametrize("batched", ["query", "key"])
+def test_that_layout_is_refused_if_one_part_has_the_batch(batched):
+    given = {"query": gaussian(7, 1), "key": gaussian(7, 1), "value": gaussian(7, 1)}
+    given[batched] = gaussian(4, 7, 1)
+    with pytest.raises(AttentionError, match="one token each"):
+        rank1_attention(**given)
+
+
 @each_method
 def test_a_column_that_may_be_a_batch_gets_a_warning(method):
     y, x, u = gaussian(3, 7, 1)

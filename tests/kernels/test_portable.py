@@ -1,5 +1,6 @@
 """The linear-time algorithm in torch operations against the table of all scores."""
 
+import math
 import weakref
 
 import pytest
@@ -35,6 +36,10 @@ def cells(monkeypatch):
 
 def normal(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def row(*entries):
+    return torch.tensor([entries], dtype=torch.float64)
 
 
 def problem(R=2, q=50, n=45, c=2, scale=1.0):
@@ -160,6 +165,23 @@ def test_scores_beyond_all_floats_leave_the_extreme_keys(causal):
     out, to_query, *others = errors(1e300 * query, 1e100 * key, value, causal=causal)
     assert max(out, *others) < 1e-12
     assert 1e-300 * to_query < 1e-12  # it is 0; queries are cut off, so not relative to 1 / y
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.usefixtures("cells")
+def test_scores_count_until_all_of_them_together_are_beyond_rounding(sign):
+    """Query and key lie where octaves begin, and are so many, of either, that with a score of 45
+    each they make e^-39 together: the cutoff of e^-40 is one for all, not for each."""
+    many = round(math.exp(6))
+    y, key = row(1.875 * sign), -sign * row(0.0, 96.0, *[24.0] * many)
+    value = torch.cat([torch.zeros(2), torch.ones(many)]).double().view(1, 1, -1)
+    out, total = forward(y, key, value, None, False)
+    assert out.item() == pytest.approx(many * math.exp(-45), rel=1e-9, abs=0)
+
+    y, key, value = y.expand(1, many), key[:, :3], value[..., :3]
+    out, total = forward(y, key, value, None, False)
+    grad = backward(torch.ones_like(out), y, key, value, None, out, total, False)[2]
+    assert grad[0, 0, 2].item() == pytest.approx(many * math.exp(-45), rel=1e-9, abs=0)
 
 
 @each_order
