@@ -47,6 +47,12 @@ def test_a_column_that_may_be_a_batch_gets_a_warning(method):
         assert torch.equal(rank1_attention(y, x, u, method=method), u)
 
 
+def test_the_warning_points_to_who_called():
+    with pytest.warns(UserWarning, match="one token each") as caught:
+        unchecked()(*gaussian(3, 7, 1))
+    assert caught[0].filename == __file__
+
+
 @each_method
 @pytest.mark.parametrize("shape", [(7, 1), (4, 7, 1)])
 def test_sequences_of_one_token_are_to_be_had(shape, method):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from rankone.kernels import portable_cells, portable_rows, portable_table
+from rankone.kernels import portable_cells, portable_grid, portable_rows, portable_table
 from rankone.kernels.direct import direct_attention
 from rankone.kernels.portable import backward, forward
-from rankone.kernels.portable_grid import Grid
+from rankone.kernels.portable_grid import SIZE, Grid
 
 each_order = pytest.mark.parametrize("causal", [False, True], ids=["whole", "causal"])
 
@@ -205,6 +205,22 @@ def test_long_rows_by_the_way_that_costs_least(causal, monkeypatch):
     there = normal(2, 2100, seed=4) > -1
     assert max(errors(*problem(q=2300, n=2100, c=1), there, causal)) < 1e-12
     assert used
+
+
+FEW = {"cells": (0, 3 * SIZE**2), "some queries": (1 << 30, 200), "some rows": (1 << 30, 5000)}
+
+
+@each_order
+@pytest.mark.parametrize(("cost", "scores"), FEW.values(), ids=FEW)
+def test_few_at_a_time_make_no_difference(cost, scores, causal, monkeypatch):
+    monkeypatch.setattr(portable_rows, "PAIR_COST", cost)
+    monkeypatch.setattr(portable_rows, "LEAF", 40)
+    monkeypatch.setattr(portable_rows, "TOKENS", 60)
+    monkeypatch.setattr(portable_cells, "POINTS", 40)
+    monkeypatch.setattr(portable_grid, "PAIRS", 5)
+    monkeypatch.setattr(portable_table, "SCORES", scores)
+    there = normal(3, 45, seed=4) > -1
+    assert max(errors(*problem(R=3, scale=3.0), there, causal)) < 1e-12
 
 
 @given(data=st.data())
