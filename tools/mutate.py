@@ -4,8 +4,10 @@
 
 A sample of the places that can be changed is drawn (the same for the same seed), one change for
 each. Tests run in forked processes that have imported the heavy libraries already, on a copy of the
-tree: first those that run the changed lines, by coverage and the quickest first; whatever they do
-not notice is given to all tests of the room.
+tree: first those that run the changed lines, by coverage; whatever they do not notice is given to
+the other tests of the room. Tests that noticed a change of the file before come first, then the
+quickest. With --quick, lines that some tests run are given to these only: no line is noticed by
+other tests but those of functions whose results are cached.
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import coverage
 import pytest
+import warm
 from mutants import SOURCE, Mutant, draw
 
 ROOT = Path.cwd()
@@ -63,7 +67,10 @@ ROOMS = {
     "approximation": Room(("approximation/*.py",), ("tests/approximation",)),
 }
 # What tests import anyway, and what takes longest.
-HEAVY = "numpy torch numba safetensors.torch flint mpmath msgspec matplotlib.pyplot".split()
+HEAVY = (
+    "numpy torch torch._dynamo torch.export numba safetensors.torch flint mpmath msgspec "
+    "matplotlib.pyplot"
+).split()
 
 
 class Watch:
@@ -111,6 +118,17 @@ class Choose:
         )
 
 
+class Tell:
+    """A pytest plugin: which test failed?"""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.path.write_text(report.nodeid)
+
+
 class Map:
     """Which tests run a line: what `Watch` saw. Compiled code is not seen, so it has none."""
 
@@ -118,13 +136,26 @@ class Map:
         seen = json.loads(path.read_text())
         self.seconds: dict[str, float] = seen["seconds"]
         self.lines: dict[str, dict[str, list[str]]] = seen["lines"]
+        self.noticed: dict[Path, list[str]] = {}  # by file, the last one first
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """The tests that run the statement of the change, the quickest first."""
+        """The tests that run the statement of the change."""
         seen = self.lines.get(str(mutant.file), {})
         first, last = statement((SOURCE / mutant.file).read_text(), mutant.line)
         found = {test for i in range(first, last + 1) for test in seen.get(str(i), [])}
-        return sorted(found & self.seconds.keys(), key=lambda test: self.seconds[test])
+        return self.ordered(mutant, found & self.seconds.keys())
+
+    def ordered(self, mutant: Mutant, tests: Iterable[str]) -> list[str]:
+        lately = self.noticed.get(mutant.file, [])
+        first = [test for test in lately if test in tests]
+        return first + sorted(set(tests) - set(first), key=lambda test: self.seconds[test])
+
+    def others(self, mutant: Mutant, tests: list[str]) -> list[str]:
+        return self.ordered(mutant, self.seconds.keys() - set(tests))
+
+    def remember(self, mutant: Mutant, test: str) -> None:
+        lately = self.noticed.setdefault(mutant.file, [])
+        lately[:] = [test, *(other for other in lately if other != test)]
 
 
 def statement(text: str, line: int) -> tuple[int, int]:
@@ -190,13 +221,24 @@ def watched(tree: Path, tests: list[str], out: Path) -> int:
     return status
 
 
-def notice(tree: Path, room: Room, chosen: list[str], seconds: float) -> bool:
-    """Do the tests notice what was changed? A run that takes too long counts."""
-    if chosen:
-        files = list(dict.fromkeys(test.split("::")[0] for test in chosen))
-        if run(tree, lambda: suite(tree, files, Choose(chosen)), seconds)[0] != "passed":
-            return True
-    return run(tree, lambda: suite(tree, list(room.tests)), seconds)[0] != "passed"
+def notice(tree: Path, mutant: Mutant, known: Map, seconds: float, *, quick: bool) -> str:
+    """Which test notices what was changed? A run that takes too long counts. "" if none does."""
+    chosen = known.tests(mutant)
+    others = [] if quick and chosen else known.others(mutant, chosen)
+    told = tree / "told"
+    told.unlink(missing_ok=True)
+    for tests in filter(None, (chosen, others)):
+        outcome = run(tree, partial(some, tree, mutant.file, tests, told), seconds)[0]
+        if outcome != "passed":
+            return told.read_text() if told.exists() else outcome
+    return ""
+
+
+def some(tree: Path, changed: Path, tests: list[str], told: Path) -> int:
+    """The suite, of these tests in this order, where this file has been changed."""
+    warm.forget(SOURCE, changed)
+    files = list(dict.fromkeys(test.split("::")[0] for test in tests))
+    return suite(tree, files, Choose(tests), Tell(told))
 
 
 def _replace(path: Path, text: str) -> None:
@@ -224,6 +266,8 @@ def main() -> None:
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--modules", default="", help="only these files, as in a.py,b.py")
     arguments.add_argument("--seconds", type=float, default=60.0, help="least time limit of a run")
+    arguments.add_argument("--quick", action="store_true", help="only tests that run the line")
+    arguments.add_argument("--verbose", action="store_true", help="say who noticed what")
     given = arguments.parse_args()
     room = ROOMS[given.room]
     names = set(filter(None, given.modules.split(",")))
@@ -237,13 +281,23 @@ def main() -> None:
         if outcome != "passed":
             sys.exit("the tests fail without any change (MUTATE_SHOW=1 shows them)")
         print(f"{len(mutants)} mutants; the tests take {took:.1f} s", flush=True)
-        tests, killed = Map(seen), 0
+        if given.room == "kernels":
+            sys.path.insert(0, str(tree / "src"))
+            warm.compile_kernels()
+        tests, killed, least = Map(seen), 0, max(given.seconds, 4 * took)
+        quickest = sorted(tests.seconds, key=lambda test: tests.seconds[test])[:99]
+        alone = partial(some, tree, files[0], quickest, tree / "told")
+        if run(tree, alone, least)[0] != "passed":  # or all mutants would seem to be noticed
+            sys.exit("some tests fail without any change if they are run in another order")
         for i, mutant in enumerate(mutants, 1):
             path = tree / "src" / "rankone" / mutant.file
             before = path.read_text()
             _replace(path, mutant.text)
-            if notice(tree, room, tests.tests(mutant), max(given.seconds, 4 * took)):
+            if test := notice(tree, mutant, tests, least, quick=given.quick):
                 killed += 1
+                tests.remember(mutant, test)
+                if given.verbose:
+                    print(f"{mutant.file}:{mutant.line} {mutant.operator}: {test}", flush=True)
             else:
                 print(f"\nSURVIVED {mutant.diff()}\n", flush=True)
             _replace(path, before)
