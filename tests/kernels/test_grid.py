@@ -36,6 +36,17 @@ def test_a_polynomial_with_few_terms_is_refined_exactly():
             assert np.abs(found - s**degree).max() <= 16 * EPS
 
 
+def test_a_polynomial_with_more_terms_is_interpolated_where_that_is_best():
+    """At the zeros of T_TERMS in each cell nothing is cut off, whatever the degree."""
+    matrix, x = grid.refinement(), grid.nodes()
+    t = np.cos(np.pi * (np.arange(grid.TERMS) + 0.5) / grid.TERMS)
+    for degree in range(grid.TERMS, grid.NODES):
+        for i in range(grid.MEMBERS):
+            s = (2 * i + 1 - grid.MEMBERS + t) / grid.MEMBERS
+            found = np.polynomial.polynomial.polyval(t, matrix[i] @ x**degree)
+            assert np.abs(found - s**degree).max() <= 16 * EPS
+
+
 def test_nodes_are_the_zeros_of_the_chebyshev_polynomial():
     x = grid.nodes()
     assert x.tolist() == sorted(x, reverse=True)
