@@ -3,17 +3,15 @@
     python tools/mutate.py certify --sample 120
 
 A sample of the places that can be changed is drawn (the same for the same seed), one change for
-each. First the tests that run the changed lines, by coverage and the quickest first, run in a fork
-of a process that has imported and collected everything, with the changed function put in its place.
-What they do not notice, and what cannot be put in its place, is written into a copy of the tree,
-imported anew, and given to those tests and then to all tests of the room.
+each. First the tests that run the changed lines, by coverage, run in a fork of a process that has
+imported and collected everything, with the changed function put in its place. What they do not
+notice, and what cannot be put in its place, is written into a copy of the tree, imported anew, and
+given to those tests and then to all others of the room.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import json
 import os
 import shutil
 import signal
@@ -21,15 +19,17 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import coverage
+import machine_code
 import pytest
+from guard import guard
 from mutants import SOURCE, Mutant, draw
+from seen import Seen, Watch
 from swap import swap
 
 ROOT = Path.cwd()
@@ -73,45 +73,17 @@ ROOMS = {
 }
 BROKEN = 99  # exit status of a process in which something else than a test went wrong
 # What tests import anyway, and what takes longest.
-HEAVY = "numpy torch numba safetensors.torch flint mpmath msgspec matplotlib.pyplot".split()
-
-
-class Watch:
-    """A pytest plugin: which lines does each test run, and how long does it take?"""
-
-    def __init__(self, tree: Path) -> None:
-        self.tree = tree
-        self.coverage = coverage.Coverage(
-            data_file=None, config_file=False, include=[str(tree / "src" / "*")]
-        )
-        self.seconds: dict[str, float] = {}
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        started = time.perf_counter()
-        self.coverage.switch_context(item.nodeid)
-        try:
-            return (yield)
-        finally:
-            self.coverage.switch_context("")
-            self.seconds[item.nodeid] = time.perf_counter() - started
-
-    def save(self, path: Path) -> None:
-        self.coverage.stop()
-        data = self.coverage.get_data()
-        source = self.tree / "src" / "rankone"
-        lines = {
-            str(Path(file).relative_to(source)): data.contexts_by_lineno(file)
-            for file in data.measured_files()
-        }
-        path.write_text(json.dumps({"seconds": self.seconds, "lines": lines}))
+HEAVY = (
+    "numpy torch torch._dynamo torch.export numba safetensors.torch flint mpmath msgspec "
+    "matplotlib.pyplot"
+).split()
 
 
 class Choose:
-    """A pytest plugin: these tests only, in this order."""
+    """A pytest plugin: these tests only, in this order. The first that fails is written down."""
 
-    def __init__(self, tests: list[str]) -> None:
-        self.order = {test: i for i, test in enumerate(tests)}
+    def __init__(self, tests: list[str], failed: Path) -> None:
+        self.order, self.failed = {test: i for i, test in enumerate(tests)}, failed
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -120,13 +92,17 @@ class Choose:
             key=lambda item: self.order[item.nodeid],
         )
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.write_text(report.nodeid)
 
-class Warm:
+
+class InPlace:
     """A pytest plugin: instead of all tests once, for each mutant those that run its lines, in a
     fork of its own. The numbers of the mutants that were noticed are written to `out`."""
 
-    def __init__(self, tree: Path, mutants: list[Mutant], tests: Map, out: Path) -> None:
-        self.tree, self.mutants, self.tests, self.out = tree, mutants, tests, out
+    def __init__(self, tree: Path, mutants: list[Mutant], seen: Seen, out: Path) -> None:
+        self.tree, self.mutants, self.seen, self.out = tree, mutants, seen, out
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -136,14 +112,14 @@ class Warm:
             return True
         with self.out.open("w", buffering=1) as file:
             for i, mutant in enumerate(self.mutants):
-                chosen = [test for test in self.tests.tests(mutant) if test in items]
-                limit = 30 + 4 * sum(self.tests.seconds[test] for test in chosen)
+                chosen = [test for test in self.seen.tests(mutant) if test in items]
+                limit = 30 + 4 * sum(self.seen.seconds[test] for test in chosen)
                 work = partial(self._notice, session, mutant, [items[test] for test in chosen])
                 if run(self.tree, work, limit)[0] != "passed":
                     print(i, file=file)
         return True
 
-    def _notice(self, session: pytest.Session, mutant: Mutant, items: list[pytest.Item]) -> int:
+    def _notice(self, session: pytest.Session, mutant: Mutant, items: list[pytest.Item]) -> bool:
         path = self.tree / "src" / "rankone" / mutant.file
         return swap(path, path.read_text(), mutant.text) and self._fail(session, items)
 
@@ -154,34 +130,6 @@ class Warm:
             if session.testsfailed:
                 return True
         return False
-
-
-class Map:
-    """Which tests run a line: what `Watch` saw. Compiled code is not seen, so it has none."""
-
-    def __init__(self, path: Path) -> None:
-        seen = json.loads(path.read_text())
-        self.seconds: dict[str, float] = seen["seconds"]
-        self.lines: dict[str, dict[str, list[str]]] = seen["lines"]
-
-    def tests(self, mutant: Mutant) -> list[str]:
-        """The tests that run the statement of the change, the quickest first."""
-        seen = self.lines.get(str(mutant.file), {})
-        first, last = statement((SOURCE / mutant.file).read_text(), mutant.line)
-        found = {test for i in range(first, last + 1) for test in seen.get(str(i), [])}
-        return sorted(found & self.seconds.keys(), key=lambda test: self.seconds[test])
-
-
-def statement(text: str, line: int) -> tuple[int, int]:
-    """First and last line of the innermost statement around a line, without a body of its own."""
-    found = (line, line)
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
-            body = getattr(node, "body", None)
-            end = body[0].lineno - 1 if body else node.end_lineno or 0
-            if line <= end:
-                found = node.lineno, max(end, node.lineno)
-    return found
 
 
 def run(tree: Path, work: Callable[[], int], seconds: float) -> tuple[str, float]:
@@ -207,6 +155,7 @@ def _work(tree: Path, work: Callable[[], int]) -> None:
     status = BROKEN
     try:
         os.setpgid(0, 0)
+        guard()
         nothing = os.open(os.devnull, os.O_RDWR)
         if "MUTATE_SHOW" not in os.environ:
             for stream in (0, 1, 2):
@@ -237,13 +186,23 @@ def watched(tree: Path, tests: list[str], out: Path) -> int:
     return status
 
 
-def notice(tree: Path, room: Room, chosen: list[str], seconds: float) -> bool:
-    """Do the tests notice what was changed? A run that takes too long counts."""
-    if chosen:
-        files = list(dict.fromkeys(test.split("::")[0] for test in chosen))
-        if run(tree, lambda: suite(tree, files, Choose(chosen)), seconds)[0] != "passed":
+def chosen(tree: Path, changed: Path, tests: list[str], failed: Path) -> int:
+    """The suite, of these tests in this order, where this file has been changed."""
+    machine_code.forget(SOURCE, changed)
+    files = list(dict.fromkeys(test.split("::")[0] for test in tests))
+    return suite(tree, files, Choose(tests, failed))
+
+
+def notice(tree: Path, mutant: Mutant, seen: Seen, seconds: float) -> bool:
+    """Do the tests notice what was written into the tree? A run that takes too long counts."""
+    failed = tree / "failed"
+    failed.unlink(missing_ok=True)
+    for tests in filter(None, (seen.tests(mutant), seen.others(mutant))):
+        if run(tree, partial(chosen, tree, mutant.file, tests, failed), seconds)[0] != "passed":
+            if failed.exists():
+                seen.remember(mutant, failed.read_text())
             return True
-    return run(tree, lambda: suite(tree, list(room.tests)), seconds)[0] != "passed"
+    return False
 
 
 def _replace(path: Path, text: str) -> None:
@@ -264,6 +223,14 @@ def copy_of_tree(scratch: Path) -> Path:
     return tree
 
 
+def noticed_in_place(tree: Path, room: Room, mutants: list[Mutant], seen: Seen) -> set[int]:
+    out = tree / "noticed"
+    run(tree, lambda: suite(tree, list(room.tests), InPlace(tree, mutants, seen, out)), 36000)
+    if not out.exists():
+        sys.exit("the tests fail in a process that has imported everything (MUTATE_SHOW=1)")
+    return {int(number) for number in out.read_text().split()}
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("room", choices=[*ROOMS])
@@ -279,24 +246,26 @@ def main() -> None:
     for name in HEAVY:
         __import__(name)
     with tempfile.TemporaryDirectory(prefix="mutate-") as scratch:
-        tree, seen = copy_of_tree(Path(scratch)), Path(scratch, "seen.json")
-        outcome, took = run(tree, lambda: watched(tree, list(room.tests), seen), 3600)
+        tree, out = copy_of_tree(Path(scratch)), Path(scratch, "seen.json")
+        outcome, took = run(tree, lambda: watched(tree, list(room.tests), out), 3600)
         if outcome != "passed":
             sys.exit("the tests fail without any change (MUTATE_SHOW=1 shows them)")
         print(f"{len(mutants)} mutants; the tests take {took:.1f} s", flush=True)
-        tests, out = Map(seen), Path(scratch, "noticed")
-        run(tree, lambda: suite(tree, list(room.tests), Warm(tree, mutants, tests, out)), 36000)
-        if not out.exists():
-            sys.exit("the tests fail in a process that has imported everything (MUTATE_SHOW=1)")
-        noticed = {int(number) for number in out.read_text().split()}
-        print(f"{len(noticed)} noticed at once", flush=True)
+        seen = Seen(out)
+        if given.room == "kernels":  # machine code contains that of other functions: all anew
+            sys.path.insert(0, str(tree / "src"))
+            machine_code.compile_kernels()
+            noticed = set()
+        else:
+            noticed = noticed_in_place(tree, room, mutants, seen)
+            print(f"{len(noticed)} noticed at once", flush=True)
         for i, mutant in enumerate(mutants):
             if i in noticed:
                 continue
             path = tree / "src" / "rankone" / mutant.file
             before = path.read_text()
             _replace(path, mutant.text)
-            if notice(tree, room, tests.tests(mutant), max(given.seconds, 4 * took)):
+            if notice(tree, mutant, seen, max(given.seconds, 4 * took)):
                 noticed.add(i)
             else:
                 print(f"\nSURVIVED {mutant.diff()}\n", flush=True)

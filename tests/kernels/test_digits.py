@@ -102,6 +102,23 @@ def test_keys_count_until_all_of_them_together_are_beyond_rounding(n, sign):
     assert expected > 0.8 * math.exp(1 - CUTOFF) * (n - 2) / n
 
 
+@pytest.mark.parametrize("q", [3, 1000, 100_000])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_queries_count_until_all_of_them_together_are_beyond_rounding(q, sign):
+    """The same for a gradient, which is a sum over queries: those that lie where an octave begins
+    have scores of CUTOFF + log q - 1 with the key that is neither the extreme nor the other end."""
+    y = 48.0  # 16 is the origin for keys that are 1/2 to 1 apart
+    distance = (CUTOFF + math.log(q) - 1) / y
+    scale = 2.0 ** math.frexp(2.5 * distance)[1]
+    key = sign * row(0.0, -distance, -2.5 * distance) * scale
+    value = torch.zeros(3, dtype=torch.float64)
+    query = torch.full((q,), sign * y / scale, dtype=torch.float64)
+    found = hard.gradients(Problem(query, key, value), torch.ones(q), "linear")[3][1].item()
+    expected = q * math.exp(-y * distance)
+    assert abs(found - expected) <= math.exp(-CUTOFF)
+    assert expected > 0.8 * math.exp(1 - CUTOFF)
+
+
 @njit
 def exponentials(z):
     out = np.empty_like(z)

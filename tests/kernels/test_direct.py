@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 import dense_truth as truth
-from rankone.kernels import rank1_attention
+from rankone.kernels import direct, rank1_attention
 
 each_dtype = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 
@@ -62,6 +62,29 @@ def test_one_mask_for_all_queries_or_for_the_whole_batch(data):
     for shared in (mask[:, :1], mask[:1], mask[0], mask[:1, :1]):
         out = rank1_attention(query, key, value, mask=shared)
         truth.assert_close(out, expected(query, key, value, shared))
+
+
+@pytest.mark.parametrize("scores", [1, 60, 100, 240])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", ["no", "for all queries", "for each query"])
+def test_no_more_scores_are_held_at_once_than_allowed(scores, causal, masked, monkeypatch):
+    generator = torch.Generator().manual_seed(2)
+    shapes = ((2, 3, 7), (2, 3, 5), (2, 3, 5, 2))
+    parts = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+    rows = {"no": None, "for all queries": 1, "for each query": 7}[masked]
+    mask = None if rows is None else truth.random_mask(2, 3, rows, 5, seed=3)
+    whole = direct.direct_attention(*parts, causal=causal, mask=mask)
+    held = []
+
+    def attend(query, key, *rest):
+        held.append(query.numel() * key.shape[-1])
+        return made(query, key, *rest)
+
+    made = direct._attend
+    monkeypatch.setattr(direct, "_attend", attend)
+    monkeypatch.setattr(direct, "SCORES", scores)
+    truth.assert_close(direct.direct_attention(*parts, causal=causal, mask=mask), whole)
+    assert max(held) == {1: 30, 60: 60, 100: 90, 240: 210}[scores]  # of 6 rows, 7 queries, 5 keys
 
 
 def test_batch_axes_may_be_none_or_several():

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -28,6 +30,17 @@ def test_a_polynomial_with_few_terms_is_refined_exactly():
     matrix, x = grid.refinement(), grid.nodes()
     t = np.linspace(-1, 1, 9)
     for degree in range(grid.TERMS):
+        for i in range(grid.MEMBERS):
+            s = (2 * i + 1 - grid.MEMBERS + t) / grid.MEMBERS
+            found = np.polynomial.polynomial.polyval(t, matrix[i] @ x**degree)
+            assert np.abs(found - s**degree).max() <= 16 * EPS
+
+
+def test_a_polynomial_with_more_terms_is_interpolated_where_that_is_best():
+    """At the zeros of T_TERMS in each cell nothing is cut off, whatever the degree."""
+    matrix, x = grid.refinement(), grid.nodes()
+    t = np.cos(np.pi * (np.arange(grid.TERMS) + 0.5) / grid.TERMS)
+    for degree in range(grid.TERMS, grid.NODES):
         for i in range(grid.MEMBERS):
             s = (2 * i + 1 - grid.MEMBERS + t) / grid.MEMBERS
             found = np.polynomial.polynomial.polyval(t, matrix[i] @ x**degree)
@@ -128,6 +141,29 @@ def test_truncation_is_within_the_bound_and_the_bound_is_not_idle(sizes, scale):
     assert error <= bound + 100 * EPS
     if scale > 1.0 and error > 1e-12:  # small scores are far easier than the bound assumes
         assert bound <= 1e5 * error
+
+
+@pytest.mark.parametrize(("a", "p"), [(0.1, 8), (0.2, 8), (1.0, 8), (1.5, 16), (2.0, 16)])
+def test_what_interpolation_leaves_out_is_no_more_than_said_and_hardly_less(a, p):
+    """The Chebyshev coefficients of e^(-a s) are 2 I_k(a), up to their signs."""
+    beyond = 4 * mpmath.nsum(lambda k: mpmath.besseli(k, a), [p, mpmath.inf]) * mpmath.exp(a)
+    assert beyond <= grid._epsilon(a, p) <= 1.001 * beyond
+
+
+@pytest.mark.parametrize(("a", "p"), [(0.0, 8), (0.1, 8), (1.0, 16), (4.0, 16)])
+def test_interpolation_enlarges_errors_by_no_more_than_said(a, p):
+    s, x = np.linspace(-1, 1, 2001), np.cos(np.pi * (np.arange(p) + 0.5) / p)
+    worst = (np.abs(lagrange(s, p)) * np.exp(a * (s[:, None] - x))).sum(1).max()
+    assert worst <= grid._weighted_lebesgue(a, p) * (1 + 1e-9)
+    assert grid._weighted_lebesgue(a, p) <= worst * (1 + 1e-9)
+
+
+def test_the_bounds_are_those_of_the_documentation():
+    text = (Path(__file__).parents[2] / "docs" / "attention.md").read_text()
+    table = re.findall(r"^\| ([\d,]+) \| (\d\.\de-\d\d) \|$", text, re.MULTILINE)
+    assert len(table) == 4
+    for n, bound in table:
+        assert f"{error_bound(int(n.replace(',', ''))):.1e}" == bound
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e3, 1e6])

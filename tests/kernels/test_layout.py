@@ -32,11 +32,25 @@ def test_the_layout_of_torch_is_refused_and_the_remedy_is_right(shape, causal, m
     torch.testing.assert_close(found, expected.squeeze(-1))
 
 
+@pytest.mark.parametrize("batched", ["query", "key"])
+def test_that_layout_is_refused_if_one_part_has_the_batch(batched):
+    given = {"query": gaussian(7, 1), "key": gaussian(7, 1), "value": gaussian(7, 1)}
+    given[batched] = gaussian(4, 7, 1)
+    with pytest.raises(AttentionError, match="one token each"):
+        rank1_attention(**given)
+
+
 @each_method
 def test_a_column_that_may_be_a_batch_gets_a_warning(method):
     y, x, u = gaussian(3, 7, 1)
     with pytest.warns(UserWarning, match=r"7 sequences of one token each.*squeeze\(-1\)"):
         assert torch.equal(rank1_attention(y, x, u, method=method), u)
+
+
+def test_the_warning_points_to_who_called():
+    with pytest.warns(UserWarning, match="one token each") as caught:
+        unchecked()(*gaussian(3, 7, 1))
+    assert caught[0].filename == __file__
 
 
 @each_method

@@ -141,10 +141,14 @@ def test_a_distance_beyond_the_largest_number_leaves_finite_gradients():
     hard.assert_within(of_value, row(1.0, 0.0, 1.0), EXACT)
 
 
-def test_products_beyond_the_largest_number_that_weigh_nothing_do_not_matter(monkeypatch):
+@pytest.mark.parametrize(("far", "size"), [(1e294, 1e20), (1e260, 1e100)], ids=str)
+def test_products_beyond_the_largest_number_that_weigh_nothing_do_not_matter(
+    far, size, monkeypatch
+):
+    """Of a distance and a value: where distances are brought down, and where they are not."""
     hard.small_blocks(monkeypatch)
-    key = row(*[-1e294] * 4, *[0.0] * 4)
-    value = row(1e20, 1e20, 1e20, 0.0, 0.0, 0.0, 0.0, 0.0)
+    key = row(*[-far] * 4, *[0.0] * 4)
+    value = row(size, size, size, 0.0, 0.0, 0.0, 0.0, 0.0)
     problem = Problem(torch.ones(8, dtype=torch.float64), key, value, True)
     grad = torch.ones(8, dtype=torch.float64)
     assert hard.gradients(problem, grad, "direct")[1].tolist() == [0.0] * 8

@@ -1,5 +1,6 @@
 """The linear-time algorithm in torch operations against the table of all scores."""
 
+import math
 import weakref
 
 import pytest
@@ -9,10 +10,10 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from rankone.kernels import portable_cells, portable_rows, portable_table
+from rankone.kernels import portable_cells, portable_grid, portable_rows, portable_table
 from rankone.kernels.direct import direct_attention
 from rankone.kernels.portable import backward, forward
-from rankone.kernels.portable_grid import Grid
+from rankone.kernels.portable_grid import SIZE, Grid
 
 each_order = pytest.mark.parametrize("causal", [False, True], ids=["whole", "causal"])
 
@@ -35,6 +36,10 @@ def cells(monkeypatch):
 
 def normal(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def row(*entries):
+    return torch.tensor([entries], dtype=torch.float64)
 
 
 def problem(R=2, q=50, n=45, c=2, scale=1.0):
@@ -162,6 +167,23 @@ def test_scores_beyond_all_floats_leave_the_extreme_keys(causal):
     assert 1e-300 * to_query < 1e-12  # it is 0; queries are cut off, so not relative to 1 / y
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.usefixtures("cells")
+def test_scores_count_until_all_of_them_together_are_beyond_rounding(sign):
+    """Query and key lie where octaves begin, and are so many, of either, that with a score of 45
+    each they make e^-39 together: the cutoff of e^-40 is one for all, not for each."""
+    many = round(math.exp(6))
+    y, key = row(1.875 * sign), -sign * row(0.0, 96.0, *[24.0] * many)
+    value = torch.cat([torch.zeros(2), torch.ones(many)]).double().view(1, 1, -1)
+    out, total = forward(y, key, value, None, False)
+    assert out.item() == pytest.approx(many * math.exp(-45), rel=1e-9, abs=0)
+
+    y, key, value = y.expand(1, many), key[:, :3], value[..., :3]
+    out, total = forward(y, key, value, None, False)
+    grad = backward(torch.ones_like(out), y, key, value, None, out, total, False)[2]
+    assert grad[0, 0, 2].item() == pytest.approx(many * math.exp(-45), rel=1e-9, abs=0)
+
+
 @each_order
 @pytest.mark.usefixtures("cells")
 def test_rows_do_not_know_of_each_other(causal):
@@ -183,6 +205,22 @@ def test_long_rows_by_the_way_that_costs_least(causal, monkeypatch):
     there = normal(2, 2100, seed=4) > -1
     assert max(errors(*problem(q=2300, n=2100, c=1), there, causal)) < 1e-12
     assert used
+
+
+FEW = {"cells": (0, 3 * SIZE**2), "some queries": (1 << 30, 200), "some rows": (1 << 30, 5000)}
+
+
+@each_order
+@pytest.mark.parametrize(("cost", "scores"), FEW.values(), ids=FEW)
+def test_few_at_a_time_make_no_difference(cost, scores, causal, monkeypatch):
+    monkeypatch.setattr(portable_rows, "PAIR_COST", cost)
+    monkeypatch.setattr(portable_rows, "LEAF", 40)
+    monkeypatch.setattr(portable_rows, "TOKENS", 60)
+    monkeypatch.setattr(portable_cells, "POINTS", 40)
+    monkeypatch.setattr(portable_grid, "PAIRS", 5)
+    monkeypatch.setattr(portable_table, "SCORES", scores)
+    there = normal(3, 45, seed=4) > -1
+    assert max(errors(*problem(R=3, scale=3.0), there, causal)) < 1e-12
 
 
 @given(data=st.data())

@@ -195,6 +195,12 @@ def test_columns_of_different_lengths_are_refused(short):
         ragged_attention(*parts, np.array([0, 4]))
 
 
+def test_tables_are_no_columns():
+    for attend, make in ((rank1_attention_ragged, np.ones), (ragged_attention, torch.ones)):
+        with pytest.raises(AttentionError, match=r"\[\(4, 1\)\]"):
+            attend(*(make((4, 1)) for _ in range(3)), np.array([0, 4]))
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_and_mixed_types_are_computed_in_single_or_wider(dtype):
     query, key, value, offsets = columns(LENGTHS)
