@@ -20,7 +20,14 @@ import corpora
 import rankone
 from certify import judge
 from rankone import Corpus
-from rankone.certify import Certificate, Outcome, attention, certify_model, evidence
+from rankone.certify import (
+    Certificate,
+    Outcome,
+    attention,
+    certify_model,
+    check_certificate,
+    evidence,
+)
 from rankone.certify.certificate import Spot
 from rankone.nn import Model, evaluate
 from rankone.spans import spans
@@ -220,6 +227,8 @@ def test_a_corpus_of_hundreds_of_tokens() -> None:
     found = certify_model(model, corpus)
     assert found.ok
     assert found.decided == {"float": corpus.n_tokens, "exact": 0, "undecided": 0}
+    assert (found.digits, found.cap, found.limit) == (16, 200_000, None)  # unless one says so
+    assert check_certificate(found, model, corpus).ok  # with counts of hundreds as well
     spent = found.seconds
     assert min(spent.values()) > 0
     assert spent["total"] == pytest.approx(spent["float"] + spent["exact"])

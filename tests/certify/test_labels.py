@@ -343,10 +343,11 @@ def test_what_is_not_known_is_not_decided(layer: nn.Linear, bad: float) -> None:
 def test_heads_are_told_apart() -> None:
     assert isinstance(head_of(linear(np.zeros((3, 2)), np.zeros(3))), NoHead)
     assert isinstance(head_of(linear(np.zeros((2, 2)), [0, 1.0])), LinearHead)
-    almost = numbers([1.0, 0.3], 4)
-    with torch.no_grad():
-        almost.weight[2, 0] *= 1 + 8 * U
-    assert isinstance(head_of(almost), LinearHead)
+    for c in (3, 5):
+        almost = numbers([1.0, 0.3], 5)
+        with torch.no_grad():
+            almost.weight[c - 1, 0] += 48 * U  # 8 u of 6, and 4.8 u of 10, where 4 u are allowed
+        assert isinstance(head_of(almost), LinearHead)
     other = numbers([1.0], 4)
     with torch.no_grad():
         other.bias[1] += 2.0**-40

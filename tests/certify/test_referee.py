@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, exp
+from math import ceil, exp, log, log10
 from typing import Any
 
 import numpy as np
@@ -122,11 +122,16 @@ def test_the_cap_is_kept_and_said(cap: int) -> None:
     assert sum(found.decided.values()) == found.tokens
 
 
-def test_no_digit_more_than_needed() -> None:
-    """The precision doubles, or is foreseen from the sizes of the weights."""
-    model = plain([[300.0, 1.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 1.0, 0.0]])
-    needed = ceil(300 / 2.3026)
-    assert needed < certify(model, "ab", "ac", cap=200_000).digits < 3 * needed
+@pytest.mark.parametrize("score", [300.0, 3000.0])
+def test_no_digit_more_than_needed(score: float) -> None:
+    """Weights of 1 and e^-score take score / ln 2 bits to add up, and some more: at once."""
+    model = plain([[score, 1.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 1.0, 0.0]])
+    corpus, stages = Corpus.from_sentences(judge.labelled(["ab", "ac"], [0] * 4)), {}
+    found = certify_model(model, corpus, progress=lambda stage, _: stages.setdefault(stage))
+    assert found.outcome is Outcome.CERTIFIED
+    bits = [int(stage.split()[1].replace(",", "")) for stage in stages if "exact" in stage]
+    assert bits == [128, pytest.approx(128 + (score + 1) / log(2), abs=1.5)]
+    assert found.digits == ceil(bits[-1] * log10(2))
 
 
 def test_several_heads() -> None:
