@@ -282,3 +282,14 @@ def test_a_tie_is_left_undecided() -> None:
     assert found.labels is Outcome.UNDECIDED
     assert found.decided["undecided"] == 1
     assert found.margin is None
+
+
+def test_labels_after_a_tie_are_decided() -> None:
+    """Outputs 3/2 and 3/2 + 2^-100, one after the other: the first waits for more digits."""
+    table, zeros = [[0.0, 1.5, 0.0], [1.0, 1.5, 2.0**-100]], [0.0] * 3
+    model = judge.plain_model(table, v1=zeros, v2=zeros, output=zeros, p=[0.0, 1.0, 1.0])
+    found = certify_model(model, Corpus.from_sentences([(["a", "b"], ["X", "Y"])]), cap=50)
+    assert found.labels is Outcome.UNDECIDED
+    assert found.decided == {"float": 0, "exact": 1, "undecided": 1}
+    wrong = certify_model(model, Corpus.from_sentences([(["a", "b"], ["X", "X"])]), cap=50)
+    assert (wrong.labels, wrong.wrong) == (Outcome.REFUTED, 1)
