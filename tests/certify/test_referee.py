@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 import torch
 from flint import arb, ctx
+from mpmath import mpf
 
 from certify import judge
 from rankone import Corpus
 from rankone.certify import Certificate, Outcome, certify_model
+from rankone.certify.evidence import evaluate
+from rankone.certify.labels import head_of
 from rankone.certify.referee import Referee, _floats, neighbours
 from rankone.decimals import log10 as log10_of
 from rankone.nn import Model
@@ -293,3 +296,35 @@ def test_labels_after_a_tie_are_decided() -> None:
     assert found.decided == {"float": 0, "exact": 1, "undecided": 1}
     wrong = certify_model(model, Corpus.from_sentences([(["a", "b"], ["X", "X"])]), cap=50)
     assert (wrong.labels, wrong.wrong) == (Outcome.REFUTED, 1)
+
+
+@pytest.mark.parametrize("at", [[0], [1, 4], [0, 1, 2, 3, 4]])
+def test_context_ids_once_more(at: list[int]) -> None:
+    """Those asked for are known to the last bit, along the direction too; the others stay."""
+    model = judge.random_model(5, attention="softmax", head_size=2, positions=3)
+    texts = ["abc", "ba"]
+    rows = np.array([judge.WORDS.index(c) for text in texts for c in text])
+    contexts, head = np.arange(5), head_of(model.network.head)
+    offsets = np.array([0, 3, 5])
+    old, _ = evaluate(model.network, rows, offsets, contexts, head, lambda *_: None)
+    assert old is not None
+    referee = Referee(model.network, rows, offsets, 1000, lambda *_: None)
+    new = referee.refine(old, np.array(at))
+    moved, q = new.locate(np.arange(5))
+    assert (referee.undecided, referee.tokens) == (set(), set(at))
+    with judge.digits():
+        literal = judge.Literal(model.network)
+        exact = [point for ids in (rows[:3], rows[3:]) for point in literal(ids.tolist())[0]]
+        for k, (c, place) in enumerate((c, i) for text in texts for i, c in enumerate(text)):
+            word = literal.p["table"][judge.WORDS.index(c)]
+            x = [a + b for a, b in zip(word, literal.p["positions"][place], strict=True)]
+            added = [a - b for a, b in zip(exact[k], x, strict=True)]
+            along = judge.dot(judge.numbers(old.direction.tolist()), added)
+            points = [*zip(added, moved[:, k].mid, moved[:, k].rad, strict=True)]
+            points += zip(exact[k], q[:, k].mid, q[:, k].rad, strict=True)
+            points.append((along, new.along.mid[k], new.along.rad[k]))
+            for number, mid, rad in points:
+                assert abs(number - mpf(float(mid))) <= mpf(float(rad))
+                assert k not in at or rad <= 2.0**-53 * abs(mid) * 1.001
+            if k not in at:
+                assert new.along.rad[k] == old.along.rad[k]
