@@ -85,7 +85,7 @@ def test_gaps_that_no_float_shows(top: float, output: list[float]) -> None:
         a, b = (top / (1 + weights[0]), (top - weights[1]) / (1 + weights[1]))
         gap = abs(a - b) * sum((arb(w) ** 2 for w in output), arb(0)).sqrt()
         assert arb(found.delta) < gap
-        assert log10_of(found.delta) == pytest.approx(float(gap.log() / arb(10).log()), abs=0.5)
+        assert log10_of(found.delta) == pytest.approx(float(gap.log() / arb(10).log()), abs=2e-5)
     assert found.decided["exact"] == 2
     assert found.digits > top / 2.4
 
@@ -328,3 +328,39 @@ def test_context_ids_once_more(at: list[int]) -> None:
                 assert k not in at or rad <= 2.0**-53 * abs(mid) * 1.001
             if k not in at:
                 assert new.along.rad[k] == old.along.rad[k]
+
+
+def test_a_tie_of_logits_is_left_undecided() -> None:
+    """Two labels with one row and one bias: no digits decide between them."""
+    model = judge.random_model(0)
+    with torch.no_grad():
+        model.network.head.weight[:] = 0.0
+        model.network.head.bias[:] = torch.tensor([1.0, 1.0, 0.0])
+        model.network.head.weight[:2] = 1e-3
+    found = certify_model(model, Corpus.from_sentences([(["a", "b"], ["X", "X"])]), cap=50)
+    assert (found.labels, found.wrong, found.margin) == (Outcome.UNDECIDED, 0, None)
+    assert found.decided["undecided"] == 2
+
+
+@pytest.mark.parametrize("straight", [True, False])
+def test_several_contexts_that_no_float_tells_apart(straight: bool) -> None:
+    """Keys 200 and 0, -1, -2: three averages of a, the closest of which are those of -1 and -2."""
+    keys = (200.0, 0.0, -1.0, -2.0)
+    model = plain([[key, 1.0, 0.0] for key in keys])
+    if not straight:  # the same layer as a head of size 1
+        general = judge.random_model(0, attention="softmax", hidden=0, feedforward="rank1")
+        layer, old = general.network.blocks[0].attention, model.network.blocks[0].attention
+        with torch.no_grad():
+            for parameter in general.network.parameters():
+                parameter.zero_()
+            general.network.table[:4] = model.network.table[:4]
+            layer.key[0, 0], layer.value[0, 0] = old.v1, old.v1
+            layer.query[0, 0], layer.output[0, :, 0] = old.v2, old.output
+        model = general
+    found = certify(model, "ab", "ac", "ad")
+    assert found.outcome is Outcome.CERTIFIED
+    assert found.decided["exact"] == 3
+    with ctx.workprec(2000):
+        weights = [(low, (arb(low) - 200).exp()) for low in keys[2:]]
+        one, other = ((200 + low * weight) / (1 + weight) for low, weight in weights)
+        assert arb(found.delta) < abs(one - other) < arb(found.delta) * 4  # along some direction
