@@ -229,6 +229,8 @@ def test_a_corpus_of_hundreds_of_tokens() -> None:
     found = certify_model(model, corpus)
     assert found.ok
     assert found.decided == {"float": corpus.n_tokens, "exact": 0, "undecided": 0}
+    assert (found.digits, found.cap, found.limit) == (16, 200_000, None)  # unless one says so
+    assert check_certificate(found, model, corpus).ok  # with counts of hundreds as well
     spent = found.seconds
     assert min(spent.values()) > 0
     assert spent["total"] == pytest.approx(spent["float"] + spent["exact"])

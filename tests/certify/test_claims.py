@@ -147,6 +147,7 @@ def test_what_is_left_in_words(left: Left, text: str) -> None:
     assert text in said
     assert said.startswith("not decided with 20,000 digits: ")
     assert said.endswith("; give a larger --cap")
+    assert unfinished(left, 1, None).startswith("not decided with 1 digit: ")
     timed = unfinished(Left(left.tokens, left.sentences, left.pairs, time=True), 20, 2.5)
     assert text in timed
     assert timed.startswith("not decided in 2.5 s: ")

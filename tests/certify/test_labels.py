@@ -256,6 +256,19 @@ def test_rows_beyond_the_normal_floats() -> None:
     assert not off < 0.5 or label == 1
 
 
+def test_an_exact_tie_of_logits_beside_a_half() -> None:
+    """y = 3/2 - 2 u is nearer to label 1, but a row that is 4 u too long makes logits equal."""
+    layer, z = numbers([1.0, 1.0], 2), [1.25 - 2 * U, 0.25]
+    with torch.no_grad():
+        layer.weight[1, 1] *= 1 + 4 * U
+    assert winners(exact_logits(layer, list(map(Fraction, z)))) == [0, 1]
+    head = head_of(layer)
+    assert isinstance(head, NumberHead)
+    assert not decode(head, z, [0.0, 0.0])[1] < 0.5
+    with ctx.workprec(300):
+        assert not head.exact([arb(x) for x in z])[1] < 0.5
+
+
 @pytest.mark.parametrize("labels", [3, 1000])
 @pytest.mark.parametrize("dim", [1, 3])
 def test_logits_are_looked_at_where_rounding_could_decide(labels: int, dim: int) -> None:
@@ -357,10 +370,12 @@ def test_what_is_not_known_is_not_decided(layer: nn.Linear, bad: float) -> None:
 def test_heads_are_told_apart() -> None:
     assert isinstance(head_of(linear(np.zeros((3, 2)), np.zeros(3))), NoHead)
     assert isinstance(head_of(linear(np.zeros((2, 2)), [0, 1.0])), LinearHead)
-    almost = numbers([1.0, 0.3], 4)
-    with torch.no_grad():
-        almost.weight[2, 0] *= 1 + 8 * U
-    assert isinstance(head_of(almost), LinearHead)
+    assert isinstance(head_of(linear(np.eye(2), [0.0, 0.0])), LinearHead)
+    for c in (3, 5):
+        almost = numbers([1.0, 0.3], 5)
+        with torch.no_grad():
+            almost.weight[c - 1, 0] += 48 * U  # 8 u of 6, and 4.8 u of 10, where 4 u are allowed
+        assert isinstance(head_of(almost), LinearHead)
     other = numbers([1.0], 4)
     with torch.no_grad():
         other.bias[1] += 2.0**-40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import count
 from math import e, log10
@@ -16,7 +17,15 @@ from flint import ctx
 import corpora
 from certify import judge
 from rankone import Corpus, deadline
-from rankone.certify import Certificate, Outcome, certify_model, check_certificate, evidence
+from rankone.certify import (
+    Certificate,
+    Outcome,
+    certify,
+    certify_model,
+    check,
+    check_certificate,
+    evidence,
+)
 from rankone.certify import read_certificate as read
 from rankone.certify.certificate import Left
 from rankone.errors import SettingError
@@ -91,21 +100,48 @@ def test_time_limits_that_are_none(seconds: Any) -> None:
 
 
 def test_limits_at_their_ends() -> None:
+    """Without a head there are no labels to be left open."""
     case = nearly_saturated(1.0)
     assert certify_model(*case, cap=1, seconds=1e9).ok
     assert certify_model(*case, cap=10**9).ok
-    assert certify_model(*case, seconds=0).outcome is U
+    nothing = certify_model(*case, seconds=0)
+    assert nothing.outcome is U
+    assert nothing.left == Left(tokens=0, sentences=0, pairs=6, time=True)
+    assert nothing.decided == {"float": 0, "exact": 0, "undecided": 4}
+
+
+@pytest.mark.parametrize(("cap", "outcome"), [(1, U), (18, U), (19, C)])
+def test_a_cap_that_just_suffices_for_what_attention_adds(cap: int, outcome: Outcome) -> None:
+    """Scores of 2^60 and 0 are nothing to floats; 60 bits, which are 19 digits, must be right."""
+    model = judge.plain_model(
+        [[1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [3.0, 1.0, 0.0]],
+        v1=[1.0, 0.0, 0.0],
+        v2=[0.0, 2.0**60, 0.0],
+        output=[0.0, 0.0, 1.0],
+    )
+    found = certify_model(model, Corpus.from_sentences(corpora.spelled("ab XX", "cc XX")), cap=cap)
+    assert (found.outcome, found.mapping) == (outcome, outcome)
+    assert float(found.r) == pytest.approx(19**0.5, rel=1e-5)  # c, which floats know
+    if outcome is C:
+        assert found.decided == {"float": 2, "exact": 2, "undecided": 0}
+        assert found.digits == 20  # of 64 bits
+        assert float(found.delta) == pytest.approx(1.0, rel=1e-5)
+    else:
+        assert found.decided == {"float": 2, "exact": 0, "undecided": 2}
+        assert found.left == Left(tokens=0, sentences=0, pairs=3, time=False)
+        assert (found.closest, found.delta) == (None, "0")
 
 
 # Time: a clock that moves by 1 whenever somebody looks at it stops the work at any of its ticks.
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     moments = count()
     clock = SimpleNamespace(perf_counter=lambda: float(next(moments)))
     monkeypatch.setattr(deadline, "time", clock)
     monkeypatch.setattr(evidence, "PIECE", 3)
+    return moments
 
 
 def deep() -> Case:
@@ -169,6 +205,64 @@ def test_time_that_runs_out_anywhere(case: Any, tmp_path: Path) -> None:
         "limit": 0,
         "digits": 0,
     }
+
+
+def test_labels_leave_half_of_the_time_to_distances(clock: Iterator[int]) -> None:
+    """A tie that no digits decide, beside distances that take no time."""
+    table = [[1.0, 1.5, 0.0], [0.0, 2.0, 0.0]]
+    model = judge.plain_model(table, v1=[0.0] * 3, v2=[0.0] * 3, output=[0.0] * 3, p=[0, 1, 0])
+    corpus = Corpus.from_sentences(corpora.spelled("a X", "b Y"))
+    for seconds in (40, 80):
+        start = next(clock)
+        found = certify_model(model, corpus, seconds=seconds, cap=10**6)
+        assert seconds < next(clock) - start < seconds + 10
+        assert (found.labels, found.mapping) == (U, C)
+        assert found.left == Left(tokens=1, sentences=1, pairs=0, time=True)
+
+
+def test_labels_get_what_distances_leave(clock: Iterator[int]) -> None:
+    """Six labels that take digits, and hardly anything else to do: little more time is enough."""
+    table = [[0.0, 2.0, 0.0], [0.0, 1.5, 2.0**-100]]
+    model = judge.plain_model(table, v1=[0.0] * 3, v2=[0.0] * 3, output=[0.0] * 3, p=[0, 1, 1])
+    corpus = Corpus.from_sentences(corpora.spelled("bbb YYY", "bbb YYY", "a Y"))
+    start = next(clock)
+    assert certify_model(model, corpus).labels is C
+    took = next(clock) - start
+    assert certify_model(model, corpus, seconds=1.4 * took).labels is C
+
+
+def test_all_that_is_done_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that is looked at before and after the corpus is numbered, then after each stage."""
+    moments = count()
+    clock = SimpleNamespace(perf_counter=lambda: float(next(moments)))
+    monkeypatch.setattr(certify, "time", clock)
+    found = certify_model(*nearly_saturated(1.0), seconds=1)
+    assert found.left is not None
+    assert found.left.time
+    assert found.seconds == {"float": 2.0, "exact": 1.0, "total": 3.0}
+    assert certify_model(*nearly_saturated(1.0), seconds=1e9).ok
+
+
+def test_the_time_of_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None, that which was given, or that which left the certificate itself undecided."""
+    case, given = nearly_saturated(1.0), []
+    prove = check.prove
+
+    def watched(*args: Any, **options: Any) -> Any:
+        given.append(options["seconds"])
+        return prove(*args, **options)
+
+    monkeypatch.setattr(check, "prove", watched)
+    done, late = (certify_model(*case, seconds=seconds) for seconds in (1e9, 0))
+    short = certify_model(*nearly_saturated(1e3), cap=20, seconds=1e9)
+    assert check_certificate(done, *case).ok
+    assert check_certificate(late, *case).ok
+    assert check_certificate(late, *case, seconds=1e8).ok
+    assert check_certificate(short, *nearly_saturated(1e3)).ok
+    assert given == [None, 0, 1e8, None]
+    found = check_certificate(done, *case, seconds=0)
+    assert "it says mapping certified, proved is undecided" in found.reasons
+    assert found.reasons[-1] == "time was up after 0 s: give more time (--seconds)"
 
 
 def test_what_is_left_is_counted() -> None:

@@ -103,6 +103,7 @@ def by_blocks(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: boo
     to the middle too, D is then their largest size; the rest is as in `by_segments`.
     Exponentials that were taken as 0 are below e^(tau - 700), so for tau < 2 all of them together
     move the average by less than n 10^-302 D, for which `up` makes up beside gamma_(2n+1) D.
+    Where a score overflows, tau is far above 2, or NaN, and `spread_by` says that nothing is known.
     """
     out = Balls(np.empty_like(value.mid), np.empty_like(value.rad))
     for length, starts in by_length(offsets, CELLS):
@@ -120,14 +121,13 @@ def by_blocks(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: boo
             tick()
             rows = slice(i, i + step)
             t = q.mid[..., rows].transpose(1, 2, 0) @ keys.transpose(1, 0, 2)
-            known, lowest = np.isfinite(t).all(-1), t.min(-1)
+            lowest = t.min(-1)
             if causal:
                 t[:, np.arange(length) > np.arange(length)[rows, None]] = -np.inf
             top = t.max(-1)
             with np.errstate(invalid="ignore"):
                 t -= top[..., None]
                 tau = up(total(slip[..., rows]) + U * np.minimum(top - lowest, -LOWEST))
-            tau[~known] = np.inf
             weight = exp(t)
             average = weight @ dv.transpose(1, 2, 0) / weight.sum(-1, keepdims=True)
             rad = up((spread_by(tau) + gamma(2 * length + 1)) * D + Rv)

@@ -102,14 +102,13 @@ class LinearHead:
 
     def decode(self, z: Balls) -> Decoded:
         logits = linear(self.weight, z).shifted(self.bias[:, None])
-        best = logits.mid.argmax(0)[None]
-        least = np.take_along_axis(logits.lower(), best, 0)[0]
-        rivals = logits.upper()
-        np.put_along_axis(rivals, best, -np.inf, 0)
+        best, tokens = logits.mid.argmax(0), np.arange(logits.mid.shape[1])
+        least, rivals = logits.lower()[best, tokens], logits.upper()
+        rivals[best, tokens] = -np.inf
         with np.errstate(invalid="ignore"):
             off = 0.5 - np.nextafter(least - rivals.max(0), -np.inf) / 2
         # never below 0: a margin is at most 1/2, however large the lead
-        return Decoded(best[0].astype(np.int64), up(np.maximum(off, 0.0)), logits)
+        return Decoded(best, up(np.maximum(off, 0.0)), logits)
 
     def exact(self, z: Vector) -> tuple[int, arb, Vector]:
         logits = [dot(row, z) + b for row, b in zip(self.rows, self.balls, strict=True)]

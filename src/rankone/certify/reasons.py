@@ -69,7 +69,7 @@ def unfinished(left: Left, cap: int, seconds: float | None) -> str:
     what = " and ".join(parts) or "the size of 1 context id"
     if left.time:
         return f"not decided in {seconds:g} s: {what}; give more time (--seconds)"
-    return f"not decided with {cap:,} digits: {what}; give a larger --cap"
+    return f"not decided with {plural(cap, 'digit')}: {what}; give a larger --cap"
 
 
 def explained(text: str | None, choices: list[Iterable[str]]) -> bool:

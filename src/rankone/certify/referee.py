@@ -40,7 +40,7 @@ class Referee:
     """The exact-real network on single tokens of a corpus, at rising precision up to a cap.
 
     ``bits`` is the largest precision used, ``tokens`` holds the tokens that were looked at, and
-    ``undecided`` those whose context ids the cap was not enough for.
+    ``undecided`` those whose context ids `refine` could not make sharp with all digits of the cap.
     """
 
     def __init__(
@@ -103,7 +103,6 @@ class Referee:
             if not gaps.unsure:
                 break
             self._expect(net)
-        self.undecided.update(gaps.unsure)
         return None
 
     def decode(self, head: Head, readings: Readings) -> None:
