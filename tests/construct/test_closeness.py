@@ -73,6 +73,14 @@ def test_two_contexts_at_one_place_and_a_line_without_changes() -> None:
         assert alone.odds == 1.0
 
 
+def test_a_border_between_two_cells_belongs_to_no_token() -> None:
+    line, targets = on_line([-2.0, -1.0], [0, 1])
+    border = Changes(np.array([-1.5]), np.array([-1.5 + 1e-15]), np.array([1]), np.array([2]), 1)
+    found = closeness(replace(line, changes=border), targets, "merged")
+    assert found.left == found.right
+    assert found.too_close == 1
+
+
 def some(**values: Any) -> Closeness:
     usual = {"left": 0, "right": 1, "gap": 1e-9, "needed": 1e-8, "too_close": 1, "changes": 30}
     return Closeness(**{**usual, "expected": 1.0, "rate": 0.5, **values})

@@ -371,6 +371,8 @@ def test_report_is_plain_json() -> None:
     asked = {"tokens", "sentences", "wrong", "unavoidable", "hidden_units", "parameters"}
     assert asked | {"max_error", "margin", "min_gap", "seconds"} <= set(report)
     assert {"read", "construct", "verify"} <= set(report["seconds"])
+    assert report["draws"] == 1  # the first that holds is taken
+    assert report["paper_parameters"] == 4 * (1 + 3) + 3 * (2 * 2 * 4 + 3)
     one_label = rankone.memorize(corpora.spelled("ab xx")).to_json()
     assert one_label["min_gap"] is None or one_label["min_gap"] > 0
     json.dumps(one_label, allow_nan=False)

@@ -298,9 +298,8 @@ def test_batches_hold_every_token_once_and_no_more_than_fits(
 
 def test_a_sample_has_the_worst_tokens_and_is_in_order() -> None:
     corpus = Corpus.from_sentences([(["a"] * 500, ["x"] * 500)] * 5)
-    error = np.zeros(corpus.n_tokens)
-    worst = [3, 777, 2499, *range(1200, 1222)]
-    error[worst] = 1.0
+    error = np.random.default_rng(1).permutation(corpus.n_tokens) / corpus.n_tokens
+    worst = np.argsort(error)[-25:].tolist()
     found = sample_tokens(corpus, error, np.random.default_rng(0))
     assert set(worst) <= set(found.tolist())
     assert len(found) == len(set(found.tolist())) == 1000
@@ -322,6 +321,7 @@ def test_the_dense_check_is_of_the_tokens_it_says() -> None:
     rng, shares = np.random.default_rng(0), list[float]()
     off = y.copy()
     off[5] += 0.5
+    off[2] -= 0.5
     check, unavoidable = check_dense(network, corpus, targets, off, rng, True, shares.append)
     assert (check.tokens, check.wrong, unavoidable) == (14, 2, 2)
     assert check.max_error < 1e-6
@@ -338,7 +338,24 @@ def test_the_dense_check_is_of_the_tokens_it_says() -> None:
         some, unavoidable = check_dense(network, corpus, targets, off, rng, False, shares.append)
     assert (some.tokens, some.wrong, unavoidable) == (3, 0, 0)
     assert some.difference < 1e-6
-    np.testing.assert_allclose(errors[0], np.where(np.arange(14) == 5, 0.5, 0.0), atol=1e-6)
+    np.testing.assert_allclose(errors[0], np.isin(np.arange(14), [2, 5]) / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5])
+def test_as_many_hidden_activations_as_there_is_room_for(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, held, right = built(), list[int](), FeedForward.forward
+
+    def forward(self: FeedForward, h: torch.Tensor) -> torch.Tensor:
+        held.append(len(h))
+        return right(self, h)
+
+    monkeypatch.setattr(FeedForward, "forward", forward)
+    monkeypatch.setattr(verify, "CELLS", rows * network.shape.hidden + 1)
+    dense_outputs(network, CORPUS, np.arange(CORPUS.n_tokens))
+    assert max(held) == rows
+    assert sum(held) == CORPUS.n_tokens
 
 
 def test_errors_are_those_of_the_dense_network(monkeypatch: pytest.MonkeyPatch) -> None:

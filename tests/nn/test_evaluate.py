@@ -113,6 +113,14 @@ def test_tables_are_filled_and_not_overfilled(monkeypatch):
     evaluated(network, *sentences([3, 3, 3, 3, 5, 1, 1]))
     assert sorted(asked) == [(1, 5, D), (2, 1, D), (2, 3, D), (2, 3, D)]  # 2 heads, 2 times 3 x 3
     assert fed == [6, 6, 6, 1]  # 6 rows of 6 units
+    fed.clear()
+    monkeypatch.setattr(evaluate, "CELLS", 5)
+    evaluated(network, *sentences([2, 1]))
+    assert fed == [1, 1, 1]
+
+
+def test_no_sentences_have_no_features():
+    assert evaluated(classifier(), *sentences([])).shape == (0, D)
 
 
 @whether_causal

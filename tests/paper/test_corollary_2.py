@@ -27,6 +27,7 @@ def test_any_sequences_of_one_length(corpus: Corpus) -> None:
 @given(corpus=sequences(equal=False))
 def test_sequences_of_several_lengths(corpus: Corpus) -> None:
     found = memorize_exactly(corpus, positions=True, **SEPARATE)
+    assert found.graded.masked is (len(set(corpus.lengths.tolist())) > 1)
     assert worst(found, corpus) <= float(found.max_error)
 
 
