@@ -255,7 +255,8 @@ def test_labels_if_there_are_any(tmp_path: Path) -> None:
     assert (corpus.label_names, corpus.label_ids.tolist()) == ((), [-1, -1, -1])
     assert not rankone.read_corpus(put(tmp_path, CONLL), label_column=4, labelled=None).labelled
     assert not rankone.read_corpus(put(tmp_path, CONLL), label_column=-4, labelled=None).labelled
-    assert rankone.read_corpus(put(tmp_path, CONLL), label_column=-3, labelled=None).labelled
+    chosen = {"token_column": 2, "label_column": -3}
+    assert rankone.read_corpus(put(tmp_path, CONLL), **chosen, labelled=None).labelled
     assert rankone.read_corpus(put(tmp_path, CONLL), labelled=None).labelled
     lines = put(tmp_path, '{"tokens": ["a"]}\n', "words.jsonl")
     assert not rankone.read_corpus(lines, labelled=None).labelled
@@ -280,6 +281,8 @@ REFUSED = [
     ("c.conll", CONLL, {"label_column": "-999999999"}, r"no column -999999999 for the label"),
     ("c.conll", CONLL, {"label_column": "ner"}, r"no label column named 'ner'"),
     ("c.conll", "a\nb\n", {}, r"line 1: only one column"),
+    ("c.conll", CONLL, {"token_column": -1}, "line 1: column 3 is taken as token and as label"),
+    ("c.conllu", CONLLU, {"label_column": "form"}, "column 2 is taken as token and as label"),
     ("c.conll", CONLL, {"token_column": 0}, r"line 1: no column 0 for the token"),
     ("c.conllu", CONLLU, {"token_column": 0}, "no column 0 for the token"),
     ("c.conllu", CONLLU.replace("3\tgo", "x\tgo"), {}, "line 7: 'x' is no CoNLL-U id"),

@@ -113,6 +113,30 @@ def test_padding_of_one_sequence_may_have_one_axis(channels, method):
     assert torch.equal(both, rank1_attention(y, x, u, mask=first, **given))
 
 
+@each_method
+def test_padding_of_a_batch_needs_an_axis_of_queries(method):
+    y, x, u = gaussian(3, 7), gaussian(3, 7, seed=1), gaussian(3, 7, seed=2)
+    there = gaussian(3, 7, seed=3) > -1
+    with pytest.raises(AttentionError) as caught:
+        unchecked()(y, x, u, mask=there, method=method)
+    assert "mask.unsqueeze(-2)" in caught.value.remedy
+    found = rank1_attention(y, x, u, mask=there.unsqueeze(-2), method=method)
+    for i in range(3):
+        alone = rank1_attention(y[i], x[i], u[i], mask=there[i], method=method)
+        torch.testing.assert_close(found[i], alone)
+
+
+@each_method
+def test_strides_do_not_matter(method):
+    """To the last bit, though torch adds up strided numbers in another order."""
+    y, x, u = gaussian(300, 8).T, gaussian(301, 8, seed=1).T, gaussian(4, 301, 8, seed=2)
+    u = u.permute(2, 1, 0)
+    whole = (part.contiguous() for part in (y, x, u))
+    assert torch.equal(
+        rank1_attention(y, x, u, method=method), rank1_attention(*whole, method=method)
+    )
+
+
 @pytest.mark.parametrize("name", ["query", "key", "value", "mask", "lengths"])
 @pytest.mark.parametrize("make", [list, np.array], ids=["list", "array"])
 def test_what_is_no_tensor_is_named(name, make):

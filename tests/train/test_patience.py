@@ -165,3 +165,24 @@ def test_patience_without_an_evaluation_is_refused(tmp_path: Path) -> None:
         train_model(TOY, out=tmp_path / "run", resume=True)
     assert "--evaluate (it was toy)" in str(error.value.remedy)
     assert train_model(TOY, out=tmp_path / "run", evaluate=["toy"], resume=True).best_epoch
+
+
+def test_labels_that_the_model_cannot_give_are_reported_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    other = Corpus.from_sentences([(["a", "b", "c"], ["Z", "B-X", "Z"])])
+    result = train_model(TAGGED, replace(SMALL, epochs=1), evaluate=[TAGGED, other])
+    said = [remark for remark in result.remarks if "does not have" in remark]
+    assert [remark.split(": ", 1)[1].split(" that ")[0] for remark in said] == [
+        "2 tokens with labels"
+    ]
+    assert "(Z)" in said[0]
+    assert said[0] in caplog.messages
+
+
+def test_files_to_evaluate_on_are_turned_into_iob2_if_the_corpus_is(tmp_path: Path) -> None:
+    (tmp_path / "two").write_text("a B-X\nb I-X\nc B-X\nd O\n")
+    (tmp_path / "one").write_text("a I-X\nb I-X\nc B-X\nd O\n")
+    settings = replace(SMALL, epochs=60, lr=0.05)
+    result = train_model(tmp_path / "two", settings, evaluate=[tmp_path / "two", tmp_path / "one"])
+    assert [scores.accuracy for scores in result.evaluations] == [1.0, 1.0]

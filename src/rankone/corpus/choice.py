@@ -32,6 +32,16 @@ def label_place(label: Column | None, width: int, where: str) -> int:
     return place(-1 if label is None else label, width, where, "label")
 
 
+def apart(token: int, label: int, where: str) -> None:
+    """Refuse one column as both: every ceiling would be 100 %."""
+    if token == label:
+        raise CorpusError(
+            f"column {token + 1} is taken as token and as label",
+            where=where,
+            remedy="choose another --label-column or --token-column",
+        )
+
+
 def place(column: Column, width: int, where: str, what: str) -> int:
     """From "counted from 1, or from the end" to an index."""
     if not is_number(column):

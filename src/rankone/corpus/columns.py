@@ -9,6 +9,7 @@ from dataclasses import replace
 from rankone.corpus.choice import (
     LABEL_HEADERS,
     TOKEN_HEADERS,
+    apart,
     by_name,
     by_number,
     has_column,
@@ -61,6 +62,8 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
     labelled = choice.labelled is not False
     t = place(2 if choice.token is None else choice.token, 10, name, "token")
     k = place(4 if choice.label is None else choice.label, 10, name, "label") if labelled else t
+    if labelled:
+        apart(t, k, name)
     rows = Rows(columns=by_name(Columns(t + 1, k + 1, 10), CONLLU_COLUMNS))
     last, fresh = 0, True
     for number, line in enumerate(_trimmed(lines), start=1):
@@ -127,6 +130,8 @@ def _read(lines: list[str], name: str, choice: Choice, separator: str, width: in
             if labelled is None:
                 labelled = width > 1 and has_column(choice.label, width)
             k = label_place(choice.label, width, where) if labelled else t
+            if labelled:
+                apart(t, k, where)
         token, label = cells[t], cells[k]
         if token == DOCSTART:
             fresh = True

@@ -162,12 +162,17 @@ def _aligned(
         shown = value if vector else value.squeeze(-1)
         given = {"query": query, "key": key, "value": shown, "mask": mask, "lengths": lengths}
         named = (f"{k} {tuple(x.shape)} {x.dtype}" for k, x in given.items() if x is not None)
+        remedy = (
+            "query (..., q), key (..., n), value (..., n) or (..., n, c), a boolean mask "
+            "(..., q, n) or (..., 1, n), integer lengths (...); there is no axis of head size, "
+            "squeeze(-1) takes one of length 1 off"
+        )
+        if mask is not None and mask.shape == key.shape and mask.dtype == torch.bool:
+            remedy = "give a mask of padding an axis of queries: mask.unsqueeze(-2)"
         raise AttentionError(
             f"these do not fit together: {', '.join(named)}",
             where="rank1_attention",
-            remedy="query (..., q), key (..., n), value (..., n) or (..., n, c), a boolean mask "
-            "(..., q, n) or (..., 1, n), integer lengths (...); there is no axis of head size, "
-            "squeeze(-1) takes one of length 1 off",
+            remedy=remedy,
         ) from error
     return query.expand(*batch, q), key.expand(*batch, n), value.expand(*batch, n, c), mask
 

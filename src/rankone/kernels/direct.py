@@ -31,6 +31,8 @@ def direct_attention(
     if query.device.type != "meta" and torch.is_autocast_enabled(query.device.type):
         with torch.autocast(query.device.type, enabled=False):
             return direct_attention(query, key, value, causal=causal, mask=mask)
+    # Sums over other strides may be taken in another order: the same numbers give the same bits.
+    query, key, value = query.contiguous(), key.contiguous(), value.contiguous()
     step = max(1, SCORES // max(1, math.prod(query.shape[:-1]) * n))
     parts = []
     for i in range(0, max(q, 1), step):

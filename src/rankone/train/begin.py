@@ -36,13 +36,13 @@ def announce(
     directory: RunDirectory | None, begun: Start, remarks: list[str], *, resume: bool
 ) -> None:
     """At once: the report may be hours away."""
+    for remark in remarks:
+        LOGGER.warning(remark)
     if directory is None or not resume:
         return
     if directory.found is None:
         LOGGER.info(f"{directory.path}: nothing to resume, so this is a new run")
         return
-    for remark in remarks:
-        LOGGER.warning(remark)
     place = directory.found.document.place
     changed = f"; changed: {', '.join(begun.changed)}" if begun.changed else ""
     LOGGER.info(f"{directory.path}: resumed after epoch {place.epoch}{changed}")

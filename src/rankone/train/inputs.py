@@ -6,10 +6,13 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
+import numpy as np
+
 from rankone.corpus import Corpus, as_corpus, read_corpus
 from rankone.corpus.builtin import is_builtin
 from rankone.corpus.read import read_other
 from rankone.errors import CorpusError, TrainingError
+from rankone.plural import plural
 from rankone.train.document import Reading
 
 Readable = Corpus | str | os.PathLike[str] | Iterable[Any]
@@ -41,4 +44,21 @@ def read_inputs(
     if not isinstance(corpus, str | os.PathLike):
         known = {name: value for name, value in first.reading.items() if name in KNOWN}
         reading = cast(Reading, {**known, **reading})
-    return first, [one(other, reading) for other in others], reading
+    # As predict reads text for a model of these labels: IOB1 would be other labels than IOB2.
+    alike = cast(Reading, {**reading, "scheme": "auto"}) if first.scheme == "IOB2" else reading
+    return first, [one(other, alike) for other in others], reading
+
+
+def strange_labels(corpus: Corpus, others: Sequence[Corpus]) -> list[str]:
+    """What the corpora to evaluate on ask for and the network cannot say."""
+    remarks = []
+    for other in others:
+        strange = sorted(set(other.label_names) - set(corpus.label_names))
+        if strange:
+            tokens = np.isin(np.array(other.label_names)[other.label_ids], strange).sum()
+            shown = ", ".join(strange[:5]) + (", ..." if len(strange) > 5 else "")
+            remarks.append(
+                f"{other.source}: {plural(int(tokens), 'token')} with labels that {corpus.source} "
+                f"does not have ({shown}) count as wrong."
+            )
+    return remarks

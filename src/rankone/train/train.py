@@ -18,7 +18,7 @@ from rankone.train.directory import RunDirectory, fingerprint
 from rankone.train.document import Document, Line
 from rankone.train.evaluation import Evaluation
 from rankone.train.initial import initial
-from rankone.train.inputs import read_inputs
+from rankone.train.inputs import read_inputs, strange_labels
 from rankone.train.log import Log
 from rankone.train.loop import fit
 from rankone.train.memory import check_memory
@@ -109,12 +109,13 @@ def train_model(
             directory = None
 
         def begin() -> tuple[Log, list[str]]:
-            remarks = list(begun.changes)
+            remarks = strange_labels(corpus, others)
             if directory is not None:
                 directory.restore(run, corpus, document)
-                remarks = [*directory.remarks, *remarks]
+                remarks += directory.remarks
             remarks += watch(run, evaluation)
             announce(directory, begun, remarks, resume=resume)
+            remarks = [*begun.changes, *remarks]
             return begin_writing(stack, directory, board, run, document), remarks
 
         log, remarks = processes.first_does(begin) or (Log(None), [])
