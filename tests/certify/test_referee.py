@@ -279,6 +279,18 @@ def test_the_worst_token_is_the_one_with_the_margin() -> None:
     assert found.worst.position == 2
 
 
+@pytest.mark.parametrize("words", ["ab", "ba"])
+def test_the_smallest_margin_of_several(words: str) -> None:
+    """Outputs of 3/2 + 2^-100 and + 2^-60, in either order: no float decides any of them."""
+    table, zeros = [[0.0, 1.5, 2.0**-100], [1.0, 1.5, 2.0**-60]], [0.0] * 3
+    model = judge.plain_model(table, v1=zeros, v2=zeros, output=zeros, p=[0.0, 1.0, 1.0])
+    found = certify_model(model, Corpus.from_sentences([(list(words), ["Y", "Y"])]), cap=50)
+    assert found.decided == {"float": 0, "exact": 2, "undecided": 0}
+    assert found.margin == pytest.approx(2.0**-100, rel=1e-5, abs=0)
+    assert found.worst is not None
+    assert found.worst.position == words.index("a") + 1
+
+
 def test_a_tie_is_left_undecided() -> None:
     corpus = Corpus.from_sentences([(["a", "b"], ["X", "Y"])])
     found = certify_model(near_half(0.0), corpus, cap=50)
