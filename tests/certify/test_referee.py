@@ -127,9 +127,13 @@ def test_the_cap_is_kept_and_said(cap: int) -> None:
 
 @pytest.mark.parametrize("score", [300.0, 3000.0])
 def test_no_digit_more_than_needed(score: float) -> None:
-    """Weights of 1 and e^-score take score / ln 2 bits to add up, and some more: at once."""
-    model = plain([[score, 1.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 1.0, 0.0]])
-    corpus, stages = Corpus.from_sentences(judge.labelled(["ab", "ac"], [0] * 4)), {}
+    """Weights of 1 and e^-score take score / ln 2 bits to add up, and some more: at once.
+
+    For contexts of a and for those of d.
+    """
+    model = plain([[score, 1.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 1.0, 0.0], [score - 1, 1.0, 9.0]])
+    corpus = Corpus.from_sentences(judge.labelled(["ab", "ac", "db", "dc"], [0] * 8))
+    stages: dict[str, None] = {}
     found = certify_model(model, corpus, progress=lambda stage, _: stages.setdefault(stage))
     assert found.outcome is Outcome.CERTIFIED
     bits = [int(stage.split()[1].replace(",", "")) for stage in stages if "exact" in stage]
