@@ -360,7 +360,10 @@ def test_a_tie_of_logits_is_left_undecided() -> None:
 
 @pytest.mark.parametrize("straight", [True, False])
 def test_several_contexts_that_no_float_tells_apart(straight: bool) -> None:
-    """Keys 200 and 0, -1, -2: three averages of a, the closest of which are those of -1 and -2."""
+    """Keys 200 and 0, -1, -2: three averages of a, the closest of which are those of -1 and -2.
+
+    A sentence without a shows floats in which direction attention moves tokens.
+    """
     keys = (200.0, 0.0, -1.0, -2.0)
     model = plain([[key, 1.0, 0.0] for key in keys])
     if not straight:  # the same layer as a head of size 1
@@ -373,10 +376,10 @@ def test_several_contexts_that_no_float_tells_apart(straight: bool) -> None:
             layer.key[0, 0], layer.value[0, 0] = old.v1, old.v1
             layer.query[0, 0], layer.output[0, :, 0] = old.v2, old.output
         model = general
-    found = certify(model, "ab", "ac", "ad")
+    found = certify(model, "ab", "ac", "ad", "b")
     assert found.outcome is Outcome.CERTIFIED
     assert found.decided["exact"] == 3
     with ctx.workprec(2000):
         weights = [(low, (arb(low) - 200).exp()) for low in keys[2:]]
         one, other = ((200 + low * weight) / (1 + weight) for low, weight in weights)
-        assert arb(found.delta) < abs(one - other) < arb(found.delta) * 4  # along some direction
+        assert arb(found.delta) < abs(one - other) < arb(found.delta) * 1.00003
