@@ -290,6 +290,7 @@ def test_the_smallest_margin_of_several(words: str) -> None:
     model = judge.plain_model(table, v1=zeros, v2=zeros, output=zeros, p=[0.0, 1.0, 1.0])
     found = certify_model(model, Corpus.from_sentences([(list(words), ["Y", "Y"])]), cap=50)
     assert found.decided == {"float": 0, "exact": 2, "undecided": 0}
+    assert found.digits == 39  # 128 bits, which are enough
     assert found.margin == pytest.approx(2.0**-100, rel=1e-5, abs=0)
     assert found.worst is not None
     assert found.worst.position == words.index("a") + 1
