@@ -328,7 +328,7 @@ def test_context_ids_once_more(at: list[int]) -> None:
     referee = Referee(model.network, rows, offsets, 1000, lambda *_: None)
     new = referee.refine(old, np.array(at))
     moved, q = new.locate(np.arange(5))
-    assert (referee.undecided, referee.tokens) == (set(), set(at))
+    assert (referee.undecided, referee.tokens, referee.bits) == (set(), set(at), 128)
     with judge.digits():
         literal = judge.Literal(model.network)
         exact = [point for ids in (rows[:3], rows[3:]) for point in literal(ids.tolist())[0]]
