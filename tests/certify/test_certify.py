@@ -438,6 +438,7 @@ def test_float64_that_decides_for_another_label() -> None:
         assert judge.truth(model, sentences).wrong == []
     found = certify(model, sentences)
     assert (found.mapping, found.labels, found.wrong, found.margin) == (C, C, 0, 0.499999)
+    assert found.worst == Spot(1, 1, 1)  # one of those that lie on their label exactly
     assert (found.float_labels, found.outcome, found.ok) == (False, R, False)
     assert 1 <= float(found.float_distance) < 1.001
     assert found.reason == (

@@ -111,6 +111,8 @@ def test_fewer_wrong_tokens_are_claimed_only_where_tokens_are_open(
     }
     assert [r for r in reasons[0] if "wrong" in r] == ["it says wrong 0, proved is 1"]
     assert [r for r in reasons[1] if "wrong" in r] == []
+    more = replace(fewer, wrong=2, left=Left(1, 1, 1, time=False))
+    assert "it says wrong 2, proved is 1" in check_certificate(more, model, corpus).reasons
 
 
 def test_figures_and_labels_come_together(certificate: Certificate) -> None:

@@ -280,13 +280,13 @@ def test_logits_are_looked_at_where_rounding_could_decide(labels: int, dim: int)
     y = labels - 0.5
     terms = 2 * labels * y + labels**2
     reach = (2 * dim + 5) * U * terms
-    for side, label in ((-1, labels - 2), (1, labels - 1)):
-        for share, expected in ((0.9, 0), (1.1, label)):
-            z = np.zeros((dim, 1))
-            z[0] = y + side * share * reach
-            values, found = head.run(z)
-            assert found.tolist() == [expected]
-            assert values.tolist() == [z[0].tolist()]
+    z = np.zeros((dim, 4))
+    z[0] = y + np.array([-0.9, -1.1, 0.9, 1.1]) * reach
+    expected = [0, labels - 2, 0, labels - 1]
+    for columns in (slice(4), *(slice(i, i + 1) for i in range(4))):
+        values, found = head.run(z[:, columns])
+        assert found.tolist() == expected[columns]
+        assert values.tolist() == [z[0, columns].tolist()]
 
 
 def test_the_float_run_at_near_ties_of_a_thousand_labels() -> None:
