@@ -210,8 +210,13 @@ def test_evaluation_on_files_that_do_not_fit(train: Run, tmp_path: Path) -> None
     new, labels, iob1 = found["evaluations"]
     assert (new["tokens"], new["unknown"]) == (2, 1)
     assert (labels["right"], labels["f1"]) == (0, None)
-    assert (iob1["right"], iob1["f1"]) == (2, 1.0)  # the same entity, spelled otherwise
-    told = train(own, "--epochs", 1, *options).out
+    assert (iob1["right"], iob1["f1"]) == (3, 1.0)  # turned into IOB2
+    (remark,) = found["remarks"]
+    assert "2 tokens with labels" in remark
+    assert "(B-Z, NEW)" in remark
+    answer = train(own, "--epochs", 1, *options)
+    assert answer.err == f"rankone: {remark}\n"
+    told = answer.out
     for part in ("unknown words", "1 token", "entities", "precision"):
         assert part in told
 

@@ -73,7 +73,6 @@ def test_resuming_says_what_was_changed(train: Run, tmp_path: Path) -> None:
     assert answer.code == 0
     change = "lr 0.5 (was 0.001)"
     assert answer.err.splitlines() == [
-        f"rankone: After epoch 2: {change}.",
         f"rankone: {home}: resumed after epoch 2; changed: epochs 3 (was 2), {change}",
     ]
     assert f"After epoch 2: {change}." in answer.out

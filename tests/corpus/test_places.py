@@ -25,7 +25,7 @@ def put(tmp_path: Path, name: str, text: str) -> Path:
     return path
 
 
-CONLLU = "\n".join(f"{i}\tgo\tgo\tVERB\tVB\t_\t_\t_\t_\t_" for i in (1, 2))
+CONLLU = "\n".join(f"{i}\tgo\tgo\tVERB\tVB\t_\t_\t_\t_\tx" for i in (1, 2))
 COLUMNS: list[tuple[str, str, dict[str, Any], Columns, str]] = [
     ("c", "a X\n", {}, Columns(1, 2, 2), "tokens in column 1, labels in column 2 of 2"),
     ("c", "a b c\n", {}, Columns(1, 3, 3), "tokens in column 1, labels in column 3 of 3"),

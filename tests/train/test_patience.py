@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -170,6 +171,7 @@ def test_patience_without_an_evaluation_is_refused(tmp_path: Path) -> None:
 def test_labels_that_the_model_cannot_give_are_reported_at_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO, logger="rankone")
     other = Corpus.from_sentences([(["a", "b", "c"], ["Z", "B-X", "Z"])])
     result = train_model(TAGGED, replace(SMALL, epochs=1), evaluate=[TAGGED, other])
     said = [remark for remark in result.remarks if "does not have" in remark]

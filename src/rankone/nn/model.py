@@ -150,7 +150,7 @@ def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) ->
             f"{int(lengths[first])} tokens, but the table of positions has "
             f"{plural(positions, 'row')}",
             where=where(first),
-            remedy="split the sentence, or make the model with a larger --max-length",
+            remedy="split the sentence, or make a model with more of them (max_length)",
         )
 
 

@@ -37,12 +37,14 @@ def announce(
 ) -> None:
     """At once: the report may be hours away."""
     for remark in remarks:
-        LOGGER.warning(remark)
+        LOGGER.info(remark)
     if directory is None or not resume:
         return
     if directory.found is None:
         LOGGER.info(f"{directory.path}: nothing to resume, so this is a new run")
         return
+    for remark in directory.remarks:
+        LOGGER.warning(remark)
     place = directory.found.document.place
     changed = f"; changed: {', '.join(begun.changed)}" if begun.changed else ""
     LOGGER.info(f"{directory.path}: resumed after epoch {place.epoch}{changed}")

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from rankone.corpus import Corpus
+from rankone.errors import ModelError
 from rankone.nn import Model, TokenClassifier
 from rankone.train.directory import fingerprint
 from rankone.train.document import Evaluated
@@ -54,7 +55,7 @@ def measure(run: Run, model: Model, corpora: Sequence[Corpus]) -> list[Scores]:
     try:
         with np.errstate(over="raise", invalid="raise"):
             return [score(model, corpus) for corpus in corpora]
-    except FloatingPointError:
+    except (FloatingPointError, ModelError):
         raise run.diverged("the output", run.place.step) from None
 
 

@@ -110,13 +110,13 @@ def train_model(
 
         def begin() -> tuple[Log, list[str]]:
             remarks = strange_labels(corpus, others)
+            known = begun.changes
             if directory is not None:
                 directory.restore(run, corpus, document)
-                remarks += directory.remarks
+                known = [*directory.remarks, *known]
             remarks += watch(run, evaluation)
             announce(directory, begun, remarks, resume=resume)
-            remarks = [*begun.changes, *remarks]
-            return begin_writing(stack, directory, board, run, document), remarks
+            return begin_writing(stack, directory, board, run, document), [*known, *remarks]
 
         log, remarks = processes.first_does(begin) or (Log(None), [])
         share(run)
