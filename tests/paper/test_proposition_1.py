@@ -102,7 +102,9 @@ each_function = pytest.mark.parametrize(
 
 
 @each_function
-@pytest.mark.parametrize("epsilon", [0.2, 0.1, 0.05, 0.02])
+@pytest.mark.parametrize(
+    "epsilon", [0.1, 0.02, *(pytest.param(x, marks=pytest.mark.slow) for x in (0.2, 0.05))]
+)
 def test_as_near_as_wanted(
     f: Callable[[Floats], Floats], settings: dict[str, float], epsilon: float
 ) -> None:
