@@ -228,8 +228,8 @@ def copy_of_tree(scratch: Path) -> Path:
 
 def noticed_in_place(tree: Path, room: Room, mutants: list[Mutant], seen: Seen) -> set[int]:
     out = tree / "noticed"
-    run(tree, lambda: suite(tree, list(room.tests), InPlace(tree, mutants, seen, out)), 36000)
-    if not out.exists():
+    work = partial(suite, tree, list(room.tests), InPlace(tree, mutants, seen, out))
+    if run(tree, work, 36000)[0] != "passed" or not out.exists():
         sys.exit("the tests fail in a process that has imported everything (MUTATE_SHOW=1)")
     return {int(number) for number in out.read_text().split()}
 

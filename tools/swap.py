@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -15,7 +16,8 @@ def swap(path: Path, before: str, after: str) -> bool:
     False, and nothing is done, if more than that differs: constants, defaults and the bodies of
     classes are run when a module is imported.
     """
-    old, new = (compile(text, str(path), "exec") for text in (before, after))
+    with warnings.catch_warnings(action="ignore"):  # of `is` with a literal, for example
+        old, new = (compile(text, str(path), "exec") for text in (before, after))
     if list(_imported(old)) != list(_imported(new)):
         return False
     was, becomes = (dict(_functions(code)) for code in (old, new))

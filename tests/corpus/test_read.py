@@ -341,6 +341,8 @@ def test_directories_and_missing_files_are_refused(tmp_path: Path) -> None:
         rankone.read_corpus(tmp_path)
     with pytest.raises(CorpusError, match="no such file"):
         rankone.read_corpus(tmp_path / "nothing")
+    with pytest.raises(CorpusError, match="^'': no such file"):
+        rankone.read_corpus("")
 
 
 @pytest.mark.parametrize("how", [{"format": "conllu"}, {"label_column": 2}, {"token_column": 1}])
