@@ -21,6 +21,8 @@ def swap(path: Path, before: str, after: str) -> bool:
     if list(_imported(old)) != list(_imported(new)):
         return False
     was, becomes = (dict(_functions(code)) for code in (old, new))
+    if was.keys() != becomes.keys():
+        return False
     changed = {key for key in was if was[key] != becomes[key]}
     living = [
         found

@@ -57,6 +57,10 @@ def test_sentences_that_collide_in_their_number_are_still_told_apart(
     monkeypatch.setattr(np.random, "default_rng", lambda *_: Stuck())
     corpus = Corpus.from_sentences(corpora.spelled("ab xy", "ba xy", "ab xy"))
     assert contexts.by_sequence(corpus).tolist() == [0, 1, 2, 3, 0, 1]
+    for later in ("ac xy", "cb xy"):  # two that differ in one word, either way
+        for pair in (("ab xy", later), (later, "ab xy")):
+            corpus = Corpus.from_sentences(corpora.spelled(*pair))
+            assert contexts.by_sequence(corpus).tolist() == [0, 1, 2, 3]
     # The second has the words of the first and of what follows it.
     corpus = Corpus.from_sentences(corpora.spelled("ab xy", "abab xyxy", "ab xy"))
     assert contexts.by_sequence(corpus).tolist() == [0, 1, 2, 3, 4, 5, 0, 1]
