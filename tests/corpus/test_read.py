@@ -341,7 +341,7 @@ def test_directories_and_missing_files_are_refused(tmp_path: Path) -> None:
         rankone.read_corpus(tmp_path)
     with pytest.raises(CorpusError, match="no such file"):
         rankone.read_corpus(tmp_path / "nothing")
-    with pytest.raises(CorpusError, match="^'': no such file"):
+    with pytest.raises(CorpusError, match=r"^'': no such file"):
         rankone.read_corpus("")
 
 

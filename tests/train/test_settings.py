@@ -144,7 +144,9 @@ def test_a_sentence_that_is_longer_than_max_length_is_refused():
     with pytest.raises(LengthError, match="3 tokens, but the table of positions has 2") as caught:
         Settings(max_length=2).network(corpus)
     assert caught.value.where == "here, sentence 2"
-    assert caught.value.remedy == "split the sentence, or make a model with more of them (max_length)"
+    assert (
+        caught.value.remedy == "split the sentence, or make a model with more of them (max_length)"
+    )
 
 
 OTHER = {
