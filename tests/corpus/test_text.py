@@ -194,3 +194,9 @@ def test_whatever_the_words_it_is_text_columns_or_refused(
         assert corpus.remarks
     else:
         assert len({len(line) for line in lines}) == 1
+
+
+def test_json_lines_are_no_text_whatever_the_file_is_called(tmp_path: Path) -> None:
+    rows = '{"tokens": ["Foo", "bar"]}\n{"tokens": ["baz"]}\n'
+    corpus = read_like(put(tmp_path, rows), {"columns": 2}, LABELS, labelled=None)
+    assert (corpus.format, corpus.vocabulary) == ("jsonl", ("Foo", "bar", "baz"))
