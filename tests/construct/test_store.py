@@ -67,6 +67,11 @@ def test_an_earlier_model_is_replaced_and_nothing_else(home: Path, tmp_path: Pat
     with pytest.raises(OutputError, match="is a file"):
         result.save(home / "notes.txt" / "deeper")
     assert (home / "notes.txt").read_text() == "mine"
+    (home / "notes.txt").unlink()
+    (home / "config.json").write_text("mine too")
+    with pytest.raises(OutputError, match="holds the model of another program"):
+        result.save(home)
+    assert (home / "config.json").read_text() == "mine too"
 
 
 def test_the_model_of_another_program_is_left_alone(tmp_path: Path) -> None:

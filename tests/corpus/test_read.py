@@ -315,6 +315,7 @@ REFUSED = [
     ("c.jsonl", "null", {}, r"line 1: expected a mapping, got nothing \(null\)"),
     ("c.jsonl", "{}", {}, r"no key 'tokens'\n  remedy: give one object per line"),
     ("c.jsonl", '{"labels": ["X"]}', {}, r"line 1: no key 'tokens'"),
+    ("c.jsonl", '{"tokens": ["a"]}', {}, r"line 1: no key 'labels'"),
     ("c.jsonl", '{"tokens": "a", "labels": ["X"]}', {}, r"'tokens' is 'a', not a list"),
     ("c.jsonl", '{"tokens": [null], "labels": ["X"]}', {}, r"None among 'tokens' is not a word"),
     ("c.jsonl", '{"tokens": [""], "labels": ["X"]}', {}, "an empty word among 'tokens'"),
