@@ -31,8 +31,8 @@ from torch.nn.functional import scaled_dot_product_attention
 import common
 from rankone import rank1_attention
 from rankone.drawing import BLUE, GREEN, GREY, ORANGE, STYLE
-from rankone.kernels import grid
-from rankone.kernels.attention import SWITCH
+from rankone.kernels import chebyshev
+from rankone.kernels.batched import SWITCH
 from rankone.kernels.direct import direct_attention
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -235,7 +235,7 @@ def scores(run: Run) -> None:
     print(
         "Differences relative to the largest |value|; errors are differences from direct sums in "
         f"numpy's longest\nfloats (2^-{np.finfo(np.longdouble).nmant + 1}). "
-        f"error_bound({n}) is {grid.error_bound(n):.1e}.\n"
+        f"error_bound({n}) is {chebyshev.error_bound(n):.1e}.\n"
     )
 
 
@@ -444,7 +444,7 @@ def error(run: Run) -> None:
     print(
         "The largest error over all scales, against direct sums in numpy's longest floats. Of the "
         "result: relative\nto the largest |value|; of a gradient: to the sum of its terms' sizes. "
-        f"error_bound({n}) is {grid.error_bound(n):.1e},\n2^-53 is {ROUNDING:.1e}.\n"
+        f"error_bound({n}) is {chebyshev.error_bound(n):.1e},\n2^-53 is {ROUNDING:.1e}.\n"
     )
     figure = Figure(figsize=(9.6, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -457,7 +457,7 @@ def plot_errors(axis: Axes, n: int, scales: Any, series: dict[str, Any]) -> None
     for (name, off), colour in zip(series.items(), (BLUE, ORANGE, GREEN, PURPLE), strict=True):
         off = np.maximum(off, LEAST / 10)  # what is smaller, or 0, leaves the picture
         axis.plot(scales, off, color=colour, lw=2.0 if name == "result" else 1.2, label=name)
-    lines = {f"error_bound({n})": grid.error_bound(n), "$2^{-53}$": ROUNDING}
+    lines = {f"error_bound({n})": chebyshev.error_bound(n), "$2^{-53}$": ROUNDING}
     for text, height in lines.items():
         axis.axhline(height, color=GREY, lw=1, ls="--")
         axis.text(scales[-1], height * 1.15, text, color=GREY, ha="right", va="bottom", fontsize=9)
@@ -485,11 +485,11 @@ def truncation(a: float, terms: int) -> float:
 def plot_truncation(axis: Axes) -> None:
     terms = np.arange(1, 21)
     chosen = {
-        grid.BITS: (grid.TERMS, f"cells: {grid.TERMS} terms"),
-        grid.GROUP_BITS: (grid.NODES, f"groups: {grid.NODES} nodes"),
+        chebyshev.BITS: (chebyshev.TERMS, f"cells: {chebyshev.TERMS} terms"),
+        chebyshev.GROUP_BITS: (chebyshev.NODES, f"groups: {chebyshev.NODES} nodes"),
     }
     for bits, colour in zip((2, 4, 6, 8), (PURPLE, GREEN, ORANGE, BLUE), strict=True):
-        a = 2.0 ** (grid.SCALE_EXPONENT - bits - 1)
+        a = 2.0 ** (chebyshev.SCALE_EXPONENT - bits - 1)
         bound = np.array([2 * (a / 2) ** p * math.exp(2 * a) / math.factorial(p) for p in terms])
         measured = np.array([truncation(a, int(p)) for p in terms])
         seen = bound > LEAST

@@ -17,9 +17,8 @@ import common
 import rankone
 import scaling
 from rankone import Corpus, Memorized
-from rankone.construct.graded import graded_model
-from rankone.construct.setting import setting
-from rankone.construct.theorem2 import contextual_mapping
+from rankone.construct.theorem2.embedded import embed_corpus, graded_model
+from rankone.construct.theorem2.weights import contextual_mapping
 from rankone.corpus.builtin import toy_corpus
 from rankone.nn import Evaluator
 
@@ -42,7 +41,7 @@ def cost(
             ),
         )
         started = time.perf_counter()
-        certificate = rankone.certify_model(result.model, fresh)
+        certificate = rankone.certify(result.model, fresh)
         whole = min(whole, time.perf_counter() - started)
     return run, whole, certificate
 
@@ -90,9 +89,9 @@ def literal() -> None:
         corpus = toy_corpus(words, n)
         for grade, query in (("paper", "shared"), ("tight", "shared"), ("tight", "separate")):
             started = time.perf_counter()
-            where = setting(corpus, dim=dim)
+            where = embed_corpus(corpus, dim=dim)
             graded = contextual_mapping(where.columns, where.n, grade=grade, query=query)
-            found = rankone.certify_model(graded_model(corpus, where, graded), corpus)
+            found = rankone.certify(graded_model(corpus, where, graded), corpus)
             rows.append(
                 [
                     f"{words}, {n}, {dim}",

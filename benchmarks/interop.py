@@ -22,7 +22,7 @@ import rankone
 from common import best, data_folder, fresh, ratio, table
 from rankone.corpus import Corpus
 from rankone.interop.huggingface import RankOneForTokenClassification, export_hf
-from rankone.nn import Evaluator, Model, Network, TokenClassifier
+from rankone.nn import Architecture, Evaluator, Model, TokenClassifier
 
 BATCH = 32
 Labels = list[tuple[str, ...]]
@@ -164,7 +164,7 @@ def difference(home: Path, model: Model, corpus: Corpus) -> float:
 def loading(models: dict[str, Model], scratch: Path) -> None:
     """`rankone.load` beside reading all bytes of the same weights with safetensors."""
     words = models["CoNLL-2003"].vocabulary
-    shape = Network(len(words) + 1, 9, dim=128, hidden=512, positions=113)
+    shape = Architecture(len(words) + 1, 9, dim=128, hidden=512, positions=113)
     trained = Model(TokenClassifier(shape), words, models["CoNLL-2003"].labels)
     rows = []
     for name, model in {**models, "dimension 128, as trained": trained}.items():

@@ -28,10 +28,10 @@ def main() -> None:
     data = common.data_folder(__doc__)
     corpus = rankone.read_corpus(data / "conll2003" / "eng.train", scheme="iob2")
     lists = [(list(s.tokens), list(s.labels)) for s in corpus.sentences]
-    tuples = [(s.tokens, s.labels) for s in corpus.sentences]
+    tuples = [(tuple(s.tokens), tuple(s.labels)) for s in corpus.sentences]
     dicts = {
         "the corpus as read": common.best(
-            lambda: {s.tokens: s.labels for s in dataclasses.replace(corpus).sentences}
+            lambda: {tuple(s.tokens): s.labels for s in dataclasses.replace(corpus).sentences}
         ),
         "lists of strings": common.best(lambda: {tuple(a): tuple(b) for a, b in lists}),
         "lists, labels not copied": common.best(lambda: {tuple(a): b for a, b in lists}),

@@ -14,8 +14,9 @@ import resource
 import numpy as np
 
 import common
+from rankone.arrays import Floats
 from rankone.theory.closest import closest_pair
-from rankone.theory.search import TILE, Floats
+from rankone.theory.pair_search import TILE
 from rankone.theory.separation import separation
 
 

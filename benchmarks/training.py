@@ -35,15 +35,14 @@ from torch.nn.utils.rnn import pad_sequence
 
 import common
 from rankone import Corpus, Settings, read_corpus
-from rankone.kernels import sentences as loops
-from rankone.train import loop
-from rankone.train.batches import batches
-from rankone.train.initial import initial
-from rankone.train.log import Log
-from rankone.train.optimizer import BETA1, BETA2, EPSILON
-from rankone.train.precision import arithmetic
-from rankone.train.processes import Processes
-from rankone.train.state import Run
+from rankone.kernels.compiled import sentences as loops
+from rankone.training import loop
+from rankone.training.batches import batches
+from rankone.training.initial import initial
+from rankone.training.log import Log
+from rankone.training.optimizer import BETA1, BETA2, EPSILON
+from rankone.training.processes import Processes, arithmetic
+from rankone.training.state import Run
 
 IGNORED = -100  # the label of padding
 DIMS = (32, 128)
@@ -90,7 +89,8 @@ class Ours:
 
     def fit(self, epochs: int, log: Log) -> None:
         self.run.settings = replace(self.settings, epochs=epochs)
-        loop.fit(self.run, self.corpus, log, lambda: None, lambda *_: None)
+        nothing: Any = lambda *_: None  # noqa: E731
+        loop.fit(self.run, self.corpus, lambda _: [], log, nothing, nothing, nothing)
 
     def watched(self) -> Watched:
         network: Any = self.run.network
@@ -325,7 +325,7 @@ def where(asked: Asked) -> None:
         with arithmetic(1):
             ours, plain = Ours(corpus, settings), Plain(corpus, settings)
             order = batches(corpus, plain.size, seed=0, epoch=0, first=0, processes=Processes())
-            real = [batch.tokens for batch in order]
+            real = [batch.asked for batch in order]
             padded = [batch["labels"].numel() for batch in plain.batches()]
             work = {"ours": partial(split, ours), "plain": partial(split, plain)}
             floors = {"real": products(real, dim), "padded": products(padded, dim)}

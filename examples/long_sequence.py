@@ -3,9 +3,9 @@
     python examples/long_sequence.py
     python examples/long_sequence.py --causal --tokens 200000
 
-Every token attends to every token (with --causal, to those before it) with softmax weights, as in
-nn.MultiheadAttention; only the queries and keys of a head are single numbers, which is what lets
-the sums over all tokens be computed without computing their terms one by one.
+Every token attends to every token (with --causal, to itself and earlier ones) with softmax weights,
+as in nn.MultiheadAttention. But the queries and keys of a head are single numbers, so the sums over
+all tokens need not be computed term by term.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
     attention = MultiheadRank1Attention(options.dim, options.heads)
     x = torch.randn(options.tokens, options.dim, requires_grad=True)
 
-    # What is compiled is compiled on its first use: not to be counted below.
+    # Compile first, so that compilation is not timed below.
     few = x[:1000]
     attention(few, few, few, need_weights=False, is_causal=options.causal)[0].sum().backward()
     attention.zero_grad()
@@ -52,13 +52,13 @@ def main() -> None:
     print(f"{options.tokens:,} tokens, {options.heads} heads, dimension {options.dim}")
     print(f"  forward       {forward:10.3f} s")
     print(f"  backward      {backward:10.3f} s")
-    print(f"  peak memory   {size(peak_memory())}, of which {size(before)} before the first step")
-    print(f"  all weights   {size(table)}, had they been written down")
+    print(f"  peak memory   {size(peak_memory())}, {size(before)} of it before the first step")
+    print(f"  all weights   {size(table)}, if they were stored")
 
     error = largest_error(attention, x.detach(), out.detach(), options.causal)
     print(f"  largest error {error:10.1e} of the largest output, at a few tokens")
     if not error < 1e-5:
-        sys.exit("the outputs are not those of the sums over all keys")
+        sys.exit("the outputs differ from the sums over all keys")
 
 
 @torch.no_grad()
@@ -82,9 +82,9 @@ def largest_error(
 
 
 def peak_memory() -> int:
-    """The most bytes this process has held at once."""
+    """Peak memory of this process, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024  # there in bytes, elsewhere in KiB
+    return peak if sys.platform == "darwin" else peak * 1024  # in bytes on macOS, in KiB elsewhere
 
 
 def size(count: float) -> str:

@@ -84,7 +84,7 @@ def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None
 
 
 def train_and_die(touch: int, corpus: Corpus, settings: Settings, **more: Any) -> bool:
-    """`train_model` in a fork of this process, which SIGKILL ends when it is about to touch files
+    """`train` in a fork of this process, which SIGKILL ends when it is about to touch files
     in `out` for the `touch`-th time; whether that happened before it was done."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside idle threads
@@ -92,7 +92,7 @@ def train_and_die(touch: int, corpus: Corpus, settings: Settings, **more: Any) -
     if pid == 0:
         try:
             _die_at(touch, str(more["out"]))
-            rankone.train_model(corpus, settings, **more)
+            rankone.train(corpus, settings, **more)
             os._exit(0)
         finally:
             os._exit(1)

@@ -1,8 +1,8 @@
 """README and docs: every block runs as printed, every link leads somewhere.
 
-The blocks of a page run from top to bottom in one directory, next to a few made-up corpora: Python
-blocks each in a fresh interpreter, shell blocks line by line. A `text` block right after a Python
-block is what that prints.
+The blocks of a page run from top to bottom in one directory, next to a few made-up corpora: each
+Python block and each line of a shell block in a process of its own (`warm.py`). A `text` block
+right after a Python block is what that prints. Commands in the README's table run after its blocks.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import rankone
+from rankone.cli import COMMANDS
+from warm import Warm
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,6 +26,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # that take minutes, which have tests of their own with smaller settings.
 ELSEWHERE = ("make ", "pip ", "rankone reproduce ", "torchrun ")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
+CELL = re.compile(r"^\|.*\| `(rankone .*?)` \|", re.M)  # a command in a table
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,10 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    found = [(match[1], match[2]) for match in BLOCK.finditer(page.read_text())]
+    text = page.read_text()
+    found = [(match[1], match[2]) for match in BLOCK.finditer(text)]
+    if page.name == "README.md":
+        found.append(("sh", "\n".join(CELL.findall(text))))
     following = [*found, ("", "")][1:]
     return [
         Block(kind, text, then[1] if kind == "python" and then[0] == "text" else None)
@@ -62,36 +67,33 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def execute(command: list[str], home: Path) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    ended = subprocess.run(
-        command,
-        cwd=home,
-        env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert ended.returncode == 0, f"{command[-1]}\n{ended.stdout}\n{ended.stderr}"
-    return ended.stdout
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    settings = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    process = Warm(tmp_path_factory.mktemp("warm"), {**os.environ, **settings})
+    yield process
+    process.close()
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda p: p.name)
-def test_every_block_runs_as_printed(page: Path, home: Path) -> None:
+def test_every_block_runs_as_printed(page: Path, home: Path, warm: Warm) -> None:
     for block in blocks(page):
         if block.kind == "python":
-            printed = execute([sys.executable, "-c", block.text], home)
+            printed = warm.python(block.text, home)
             assert block.prints in (None, printed)
         elif block.kind == "sh":
             for command in commands(block):
                 if not command.startswith(ELSEWHERE):
-                    execute(["bash", "-euo", "pipefail", "-c", command], home)
+                    program, *arguments = shlex.split(command, comments=True)
+                    assert program == "rankone", "a command nobody runs"
+                    assert not re.search(r"[|<>&;$`*]", " ".join(arguments)), "this needs a shell"
+                    warm.rankone(arguments, home)
         else:
             assert block.kind in ("text", "bibtex", "json"), "a block nobody runs"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_commands_that_are_not_run_exist_too(page: Path) -> None:
+def test_commands_that_are_not_run_exist_too(page: Path, warm: Warm) -> None:
     for block in blocks(page):
         for command in commands(block) if block.kind == "sh" else []:
             words = shlex.split(command, comments=True)
@@ -99,7 +101,7 @@ def test_commands_that_are_not_run_exist_too(page: Path) -> None:
                 assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text()
             elif command.startswith("rankone reproduce "):
                 options = {word for word in words if word.startswith("--")}
-                help_ = execute([sys.executable, "-m", "rankone", *words[1:3], "--help"], ROOT)
+                help_ = warm.rankone([*words[1:3], "--help"], ROOT)
                 assert options <= set(re.findall(r"--[\w-]+", help_))
 
 
@@ -118,6 +120,11 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             target = (page.parent / name).resolve() if name else page
             assert target.exists(), link
             assert not anchor or anchor in anchors(target), link
+
+
+def test_readme_has_a_row_for_every_command() -> None:
+    cells = CELL.findall((ROOT / "README.md").read_text())
+    assert {cell.split()[1] for cell in cells} == set(COMMANDS)
 
 
 def test_readme_is_short_enough_to_be_read() -> None:

@@ -68,6 +68,30 @@ def test_bytes_that_are_no_text_and_towers_of_brackets_are_refused() -> None:
             documents.parse_document(data, Document, "d.json")
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('{"name": "a", "part": {"count": 1}, "name": "b"}', "name"),
+        ('{"name": "a", "part": {"count": 1, "count": 2}}', "count"),
+        ('{"name": "a", "part": {"count": 1}, "more": {"x": [{"y": 1, "y": 1}]}}', "y"),
+        ('{"name": "a", "part": {"count": 1}, "na\\u006de": "b"}', "name"),
+    ],
+)
+def test_a_field_that_is_there_twice_is_refused(tmp_path: Path, text: str, name: str) -> None:
+    path = tmp_path / "d.json"
+    path.write_text(text)
+    with pytest.raises(ModelError, match=f"{name}: there are two of this name") as refused:
+        documents.read_document(path, Document)
+    assert refused.value.where == str(path)
+
+
+def test_names_may_be_alike_in_different_objects(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    text = '{"name": "a", "part": {"count": 1}, "more": {"name": {"count": 2}}, "x": %s}'
+    path.write_text(text % ("9" * 5000))  # a field that nobody reads
+    assert documents.read_document(path, Document).more == {"name": {"count": 2}}
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such file") as refused:
         documents.read_document(tmp_path / "none.json", Document, missing="look elsewhere")

@@ -118,12 +118,12 @@ def hub(home: Path) -> Target:
 
 def certificate(home: Path) -> Target:
     """A certificate that is read, and if it can be read checked against its model and corpus."""
-    from rankone import certify_model, memorize, read_corpus
-    from rankone.certify import check_certificate, read_certificate
+    from rankone import certify, memorize, read_corpus
+    from rankone.certification import check_certificate, read_certificate
 
     path, toy = home / "certificate.json", read_corpus("toy")
     made = memorize(toy).model
-    certify_model(made, toy).save(path)
+    certify(made, toy).save(path)
     seeds = [path.read_bytes()]
 
     def check() -> None:
@@ -137,10 +137,10 @@ def certificate(home: Path) -> Target:
 
 def checkpoint(home: Path) -> Target:
     """A run that is resumed from a checkpoint that was edited and renamed to its hash."""
-    from rankone import Settings, read_corpus, train_model
+    from rankone import Settings, read_corpus, train
 
     settings, toy = Settings(epochs=1, dim=2), read_corpus("toy")
-    train_model(toy, settings, out=home / "run")
+    train(toy, settings, out=home / "run")
     whole = {path.name: path.read_bytes() for path in (home / "run").iterdir() if path.is_file()}
     names = [name for name in whole if name.startswith("checkpoint-")]
 
@@ -152,7 +152,7 @@ def checkpoint(home: Path) -> Target:
                 (home / "run" / name).write_bytes(content)
         digest = sha256(data).hexdigest()[:16]
         (home / "run" / f"checkpoint-000000001-{digest}.safetensors").write_bytes(data)
-        train_model(toy, settings, out=home / "run", resume=True)
+        train(toy, settings, out=home / "run", resume=True)
 
     return Target(run, [whole[name] for name in names], JSON)
 
@@ -242,8 +242,9 @@ def fuzz(given: argparse.Namespace) -> int:
     except ImportError:
         sys.exit("fuzzing needs atheris\n  remedy: pip install atheris")
     # What numba compiles cannot be instrumented.
-    kernels = Path(__file__).parents[1] / "src" / "rankone" / "kernels"
-    compiled = [f"rankone.kernels.{path.stem}" for path in kernels.glob("*.py")]
+    source = Path(__file__).parents[1] / "src"
+    kernels = (path.relative_to(source) for path in source.glob("rankone/kernels/**/*.py"))
+    compiled = [".".join(path.with_suffix("").parts) for path in kernels]
     with atheris.instrument_imports(include=["rankone"], exclude=compiled):
         target = TARGETS[given.target](given.home)
     seeds, words = given.home / "seeds", given.home / "words"
@@ -257,6 +258,7 @@ def fuzz(given: argparse.Namespace) -> int:
         "seed": given.seed,
         "dict": words,
         "timeout": 60,
+        "keep_seed": 1,  # a sound file of each kind, though all of them run the same lines
         "max_len": 1 << 14,
         "rss_limit_mb": 4096,
         "artifact_prefix": f"{given.findings}/{given.target}-",

@@ -12,20 +12,22 @@ from functools import cache
 from pathlib import Path
 
 ROOM = "rankone.kernels"
-COMPILED = "cells exponential grid lanes points sentences transform triangle".split()
+# Not the compiler: it is loaded anew with the fingerprint of what was changed.
+LOOPS = "exponential merge_and_refine placement polynomials sentences tally_and_read transform"
+COMPILED = ["chebyshev", *(f"compiled.{name}" for name in f"{LOOPS} triangle".split())]
 
 
 def compile_kernels() -> None:
     """Both precisions, whole and causal, forward and backward, and the loops over sentences."""
     import numpy as np
 
-    from rankone.kernels import sentences, sweep
+    from rankone.kernels.compiled import batch, sentences
 
     for number in (np.float64, np.float32):
-        row = np.linspace(-1.0, 1.0, 2 * sweep.LEAF).astype(number)[None]
+        row = np.linspace(-1.0, 1.0, 2 * batch.LEAF).astype(number)[None]
         for causal in (False, True):
-            out, total = sweep.forward(row, row, row[None], None, causal=causal)
-            sweep.backward(out, row, row, row[None], None, out, total, causal=causal)
+            out, total = batch.forward(row, row, row[None], None, causal=causal)
+            batch.backward(out, row, row, row[None], None, out, total, causal=causal)
         x, offsets = row[0, :4], np.array([0, 4])
         mean, weights = np.empty_like(x), np.empty(16, number)
         sentences.attend(x, x, x, offsets, False, mean, weights)
@@ -37,7 +39,8 @@ def forget(source: Path, changed: Path) -> None:
 
     And jaxtyping, which pytest wants to load itself.
     """
-    kept = {f"{ROOM}.{name}" for name in COMPILED if changed.stem not in _imports(source, name)}
+    stem = ".".join(changed.with_suffix("").parts[1:])  # below the room
+    kept = {f"{ROOM}.{name}" for name in COMPILED if stem not in _imports(source, name)}
     for module in [name for name in sys.modules if name.split(".")[0] in ("rankone", "jaxtyping")]:
         if module not in kept:
             del sys.modules[module]
@@ -47,9 +50,12 @@ def forget(source: Path, changed: Path) -> None:
 def _imports(source: Path, name: str) -> frozenset[str]:
     """Modules of the room that a module is made from, itself among them."""
     found = {name}
-    for node in ast.walk(ast.parse((source / "kernels" / f"{name}.py").read_text())):
+    path = source.joinpath("kernels", *name.split(".")).with_suffix(".py")
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(ROOM):
-            parts = (node.module or "").removeprefix(ROOM).split(".")[1:]
-            for part in parts or [alias.name for alias in node.names]:
-                found |= _imports(source, part)
+            part = (node.module or "").removeprefix(ROOM).removeprefix(".")
+            rooms = ("", "compiled", "portable")
+            names = [part] if part not in rooms else [alias.name for alias in node.names]
+            for each in names:
+                found |= _imports(source, f"{part}.{each}" if part in rooms[1:] else each)
     return frozenset(found)

@@ -1,12 +1,14 @@
 """Mutation testing: change one thing in a room, run the tests of the room, see whether they notice.
 
-    python tools/mutate.py certify --sample 120
+    python tools/mutate.py certification --sample 120
 
 A sample of the places that can be changed is drawn (the same for the same seed), one change for
 each. First the tests that run the changed lines, by coverage, run in a fork of a process that has
 imported and collected everything, with the changed function put in its place. What they do not
 notice, and what cannot be put in its place, is written into a copy of the tree, imported anew, and
 given to those tests and then to all others of the room.
+
+With --needed no test stops the others: which tests noticed a mutant, which alone, which none?
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,48 +31,14 @@ import machine_code
 import pytest
 from guard import guard
 from mutants import SOURCE, Mutant, draw
+from needed import table
+from rooms import ROOMS, Room
 from seen import Seen, Watch
 from swap import swap
 
 ROOT = Path.cwd()
 
 
-@dataclass(frozen=True)
-class Room:
-    """Files to change, and the tests that should notice."""
-
-    files: tuple[str, ...]
-    tests: tuple[str, ...]
-
-    def modules(self) -> list[Path]:
-        paths = [path for pattern in self.files for path in sorted(SOURCE.glob(pattern))]
-        return [path.relative_to(SOURCE) for path in paths]
-
-
-ROOMS = {
-    "certify": Room(("certify/*.py",), ("tests/certify",)),
-    "verification": Room(
-        ("construct/verify.py", "nn/evaluate.py"),
-        ("tests/construct", "tests/nn/test_evaluate.py"),
-    ),
-    # The proofs' constructions (exact, graded, projection, theorem2) have tests in tests/paper.
-    "construct": Room(("construct/*.py",), ("tests/construct", "tests/paper")),
-    "kernels": Room(("kernels/*.py",), ("tests/kernels",)),
-    "corpus": Room(("corpus/*.py",), ("tests/corpus",)),
-    "files": Room(
-        ("files.py", "documents.py", "nn/store.py", "plural.py"),
-        (
-            "tests/test_files.py",
-            "tests/test_documents.py",
-            "tests/construct/test_store.py",
-            "tests/test_package.py::test_examples_in_docstrings[rankone.plural]",
-        ),
-    ),
-    "theory": Room(("theory/*.py",), ("tests/theory", "tests/paper")),
-    "nn": Room(("nn/*.py",), ("tests/nn",)),
-    "train": Room(("train/*.py",), ("tests/train",)),
-    "approximation": Room(("approximation/*.py",), ("tests/approximation",)),
-}
 BROKEN = 99  # exit status of a process in which something else than a test went wrong
 # What tests import anyway, and what takes longest.
 HEAVY = (
@@ -100,14 +67,19 @@ class Choose:
 
 class InPlace:
     """A pytest plugin: instead of all tests once, for each mutant those that run its lines, in a
-    fork of its own. The numbers of the mutants that were noticed are written to `out`."""
+    fork of its own, up to the first that fails or (`all_`) to the end. The numbers of the mutants
+    that were noticed are written to `out`; with the tests that failed, to `failed`."""
 
-    def __init__(self, tree: Path, mutants: list[Mutant], seen: Seen, out: Path) -> None:
-        self.tree, self.mutants, self.seen, self.out = tree, mutants, seen, out
+    def __init__(
+        self, tree: Path, mutants: list[Mutant], seen: Seen, *, all_: bool = False
+    ) -> None:
+        self.tree, self.mutants, self.seen, self.all_ = tree, mutants, seen, all_
+        self.out, self.failed, self.number = tree / "noticed", tree / "failures", -1
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
+        session.config.option.maxfail = 0  # else what is shared is made anew after each failure
         for file in {mutant.file for mutant in self.mutants}:  # the package imports when asked to
             importlib.import_module(".".join(("rankone", *file.with_suffix("").parts)))
         # They must pass here too, or what they notice would mean nothing.
@@ -115,6 +87,7 @@ class InPlace:
             return True
         with self.out.open("w", buffering=1) as file:
             for i, mutant in enumerate(self.mutants):
+                self.number = i
                 chosen = [test for test in self.seen.tests(mutant) if test in items]
                 limit = 30 + 4 * sum(self.seen.seconds[test] for test in chosen)
                 work = partial(self._notice, session, mutant, [items[test] for test in chosen])
@@ -130,9 +103,14 @@ class InPlace:
         for i, item in enumerate(items):
             following = items[i + 1] if i + 1 < len(items) else None
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if session.testsfailed:
+            if session.testsfailed and not self.all_:
                 return True
-        return False
+        return session.testsfailed > 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            with self.failed.open("a") as file:
+                print(self.number, report.nodeid, file=file)
 
 
 def run(tree: Path, work: Callable[[], int], seconds: float) -> tuple[str, float]:
@@ -141,6 +119,7 @@ def run(tree: Path, work: Callable[[], int], seconds: float) -> tuple[str, float
     child = os.fork()
     if child == 0:
         _work(tree, work)
+    signal.signal(signal.SIGTERM, partial(_end, child))
     while time.monotonic() - started < seconds:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -154,9 +133,16 @@ def run(tree: Path, work: Callable[[], int], seconds: float) -> tuple[str, float
     return "time", seconds
 
 
+def _end(child: int, *_: object) -> None:
+    """Asked to end: so must the child, which is in a group of its own."""
+    os.killpg(child, signal.SIGTERM)
+    sys.exit(BROKEN)
+
+
 def _work(tree: Path, work: Callable[[], int]) -> None:
     status = BROKEN
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.setpgid(0, 0)
         guard()
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -226,12 +212,17 @@ def copy_of_tree(scratch: Path) -> Path:
     return tree
 
 
-def noticed_in_place(tree: Path, room: Room, mutants: list[Mutant], seen: Seen) -> set[int]:
-    out = tree / "noticed"
-    work = partial(suite, tree, list(room.tests), InPlace(tree, mutants, seen, out))
-    if run(tree, work, 36000)[0] != "passed" or not out.exists():
+def noticed_in_place(tree: Path, room: Room, plugin: InPlace) -> set[int]:
+    work = partial(suite, tree, list(room.tests), plugin)
+    if run(tree, work, 36000)[0] != "passed" or not plugin.out.exists():
         sys.exit("the tests fail in a process that has imported everything (MUTATE_SHOW=1)")
-    return {int(number) for number in out.read_text().split()}
+    return {int(number) for number in plugin.out.read_text().split()}
+
+
+def needed(plugin: InPlace) -> str:
+    lines = plugin.failed.read_text().splitlines() if plugin.failed.exists() else []
+    pairs = (line.split(" ", 1) for line in lines)
+    return table(((int(number), test) for number, test in pairs), plugin.seen.seconds)
 
 
 def main() -> None:
@@ -241,11 +232,13 @@ def main() -> None:
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--modules", default="", help="only these files, as in a.py,b.py")
     arguments.add_argument("--seconds", type=float, default=60.0, help="least time limit of a run")
+    arguments.add_argument("--needed", action="store_true", help="which tests notice, which none")
     given = arguments.parse_args()
     room = ROOMS[given.room]
     names = set(filter(None, given.modules.split(",")))
     files = [path for path in room.modules() if not names or path.name in names]
     mutants = draw(files, given.sample, given.seed)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as in tests/conftest.py
     for name in HEAVY:
         __import__(name)
     with tempfile.TemporaryDirectory(prefix="mutate-") as scratch:
@@ -260,8 +253,12 @@ def main() -> None:
             machine_code.compile_kernels()
             noticed = set()
         else:
-            noticed = noticed_in_place(tree, room, mutants, seen)
+            plugin = InPlace(tree, mutants, seen, all_=given.needed)
+            noticed = noticed_in_place(tree, room, plugin)
             print(f"{len(noticed)} noticed at once", flush=True)
+            if given.needed:
+                print(needed(plugin))
+                return
         for i, mutant in enumerate(mutants):
             if i in noticed:
                 continue

@@ -12,46 +12,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rankone.approximation import Approximation, converge, load_approximation
     from rankone.approximation.approximate import approximate
-    from rankone.certify import Certificate, certify_model
+    from rankone.certification import Certificate, check_certificate, read_certificate
+    from rankone.certification.certify import certify
     from rankone.construct import Memorized, read_vectors
     from rankone.construct.memorize import memorize
     from rankone.corpus import Audit, Corpus, Sentence, builtin_corpus, inspect, read_corpus
     from rankone.errors import RankOneError
+    from rankone.explanation import Explanation, explain
     from rankone.kernels import rank1_attention
     from rankone.nn import Model, MultiheadRank1Attention, load
-    from rankone.train import Settings, Trained, train_model
-
-_HOME = {
-    "Approximation": "approximation",
-    "Audit": "corpus",
-    "Certificate": "certify",
-    "Corpus": "corpus",
-    "Memorized": "construct",
-    "Model": "nn",
-    "MultiheadRank1Attention": "nn",
-    "RankOneError": "errors",
-    "Sentence": "corpus",
-    "Settings": "train",
-    "Trained": "train",
-    "approximate": "approximation",
-    "builtin_corpus": "corpus",
-    "certify_model": "certify",
-    "converge": "approximation",
-    "inspect": "corpus",
-    "load": "nn",
-    "load_approximation": "approximation",
-    "memorize": "construct",
-    "rank1_attention": "kernels",
-    "read_corpus": "corpus",
-    "read_vectors": "construct",
-    "train_model": "train",
-}
+    from rankone.training import Settings, Trained
+    from rankone.training.train import train
 
 __all__ = [
     "Approximation",
     "Audit",
     "Certificate",
     "Corpus",
+    "Explanation",
     "Memorized",
     "Model",
     "MultiheadRank1Attention",
@@ -61,33 +39,43 @@ __all__ = [
     "Trained",
     "approximate",
     "builtin_corpus",
-    "certify_model",
+    "certify",
+    "check_certificate",
     "converge",
+    "explain",
     "inspect",
     "load",
     "load_approximation",
     "memorize",
     "rank1_attention",
+    "read_certificate",
     "read_corpus",
     "read_vectors",
-    "train_model",
+    "train",
 ]
-# Not in __all__: they need extras, and `from rankone import *` must not.
-_EXTRAS = {
-    "RankOneClassifier": "interop.sklearn",
-    "RankOneConfig": "interop.huggingface",
-    "RankOneForTokenClassification": "interop.huggingface",
-    "export_hf": "interop.huggingface",
-    "export_onnx": "interop.onnx",
+_HOMES = {
+    "approximation": "Approximation approximate converge load_approximation",
+    "certification": "Certificate certify check_certificate read_certificate",
+    "construct": "Memorized memorize read_vectors",
+    "corpus": "Audit Corpus Sentence builtin_corpus inspect read_corpus",
+    "errors": "RankOneError",
+    "explanation": "Explanation explain",
+    "kernels": "rank1_attention",
+    "nn": "Model MultiheadRank1Attention load",
+    "training": "Settings Trained train",
+    # Not in __all__: these need extras, and `from rankone import *` must not.
+    "interop.sklearn": "RankOneClassifier",
+    "interop.huggingface": "RankOneConfig RankOneForTokenClassification export_hf",
+    "interop.onnx": "export_onnx",
 }
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name) or _EXTRAS.get(name)
-    if home is None:
-        raise AttributeError(f"module 'rankone' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"rankone.{home}"), name)
+    for home, names in _HOMES.items():
+        if name in names.split():
+            return getattr(importlib.import_module(f"rankone.{home}"), name)
+    raise AttributeError(f"module 'rankone' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import msgspec
 from rankone.errors import ModelError, RankOneError
 
 ANEW = "write it again"
+SMALL = 1 << 20  # bytes
 T = TypeVar("T")
 # How msgspec names what JSON has, in the words of whoever has to repair a file.
 WORDS = {
@@ -35,8 +37,14 @@ def read_document(
     missing: str = "check the path",
 ) -> T:
     """The document at `path`, as an instance of `kind`: a frozen dataclass, a TypedDict, a
-    ``list[str]``. Ranges stand beside the field, as in ``Annotated[int, msgspec.Meta(ge=1)]``."""
-    return parse_document(read_bytes(path, error=error, missing=missing), kind, path, error, remedy)
+    ``list[str]``. Ranges stand next to the field, as in ``Annotated[int, msgspec.Meta(ge=1)]``. A
+    field that is there twice is refused, unless the file is so large that looking would cost."""
+    data = read_bytes(path, error=error, missing=missing)
+    found = parse_document(data, kind, path, error, remedy)
+    twice = _repeated(data) if len(data) <= SMALL else None
+    if twice is not None:
+        raise error(f"{twice}: there are two of this name", where=os.fspath(path), remedy=remedy)
+    return found
 
 
 def read_bytes(
@@ -89,11 +97,30 @@ def convert_document(
     raise error(what, where=os.fspath(where), remedy=remedy) from None
 
 
+def dumps(document: Any, *, indent: int | None = None, ascii: bool = False) -> str:
+    """A document as JSON, without a line end. Everything that is written or printed comes from
+    here, so NaN and Infinity, which JSON does not have, never do."""
+    return json.dumps(document, ensure_ascii=ascii, indent=indent, allow_nan=False)
+
+
 def dump(document: Any, indent: int | None = None) -> bytes:
-    """A document to be written. Words are checked when they are read; what is no Unicode here is in
+    """The contents of a file. Words are checked when they are read; what is no Unicode here is in
     the name of a file, and becomes a question mark."""
-    text = json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)
-    return (text + "\n").encode(errors="replace")
+    return (dumps(document, indent=indent) + "\n").encode(errors="replace")
+
+
+def _repeated(data: bytes) -> str | None:
+    """A name that an object of the document has twice, of which msgspec keeps the last."""
+    repeated: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            repeated.extend(name for name in names if names.count(name) > 1)
+
+    with contextlib.suppress(ValueError, RecursionError):  # what msgspec has taken is read
+        json.loads(data, object_pairs_hook=look, parse_int=str)
+    return repeated[0] if repeated else None
 
 
 def _explained(problem: msgspec.ValidationError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RankOneError(Exception):
-    """Something the user can mend: `where` it is, `what` is wrong, and the `remedy`."""
+    """Something the user can fix: `where` it is, `what` is wrong, and the `remedy`."""
 
     def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
         self.where, self.what, self.remedy = where, what, remedy
@@ -45,7 +45,7 @@ class OutputError(RankOneError):
 
 
 class TrainingError(RankOneError):
-    """Training cannot begin, go on or be continued."""
+    """A run diverged or was ended, or cannot be continued from where it is."""
 
 
 class AttentionError(RankOneError):
@@ -57,7 +57,7 @@ class FunctionError(RankOneError):
 
 
 class SettingError(RankOneError):
-    """A number or a word that was given cannot be used, or two do not go together."""
+    """A setting cannot be used, or two settings do not go together."""
 
 
 class SizeError(RankOneError):

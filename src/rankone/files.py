@@ -13,7 +13,7 @@ from rankone.errors import OutputError
 
 
 @contextlib.contextmanager
-def _refused(what: str, path: str | os.PathLike[str], remedy: str) -> Iterator[None]:
+def refused(what: str, path: str | os.PathLike[str], remedy: str) -> Iterator[None]:
     """Whatever the system refuses, in one message: no room, no permission, too long a name, a loop
     of links, a NUL in a name."""
     try:
@@ -26,7 +26,7 @@ def _refused(what: str, path: str | os.PathLike[str], remedy: str) -> Iterator[N
 def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
     """Whole or not at all; what is no regular file (a pipe, a terminal) is written to directly."""
     data = content.encode() if isinstance(content, str) else content
-    with _refused("cannot write", path, "choose another path"):
+    with refused("cannot write", path, "choose another path"):
         target = Path(path).resolve()
         if target.exists() and not target.is_file():
             target.write_bytes(data)
@@ -43,7 +43,7 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
 def write_directory(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
     """Write everything beside the target, then move it in place, over what was there."""
     remedy = "choose a directory that can be written to and has room"
-    with _refused("cannot write", directory, remedy):
+    with refused("cannot write", directory, remedy):
         target = directory.resolve()
         if not target.parent.exists():
             with made(target.parent):
@@ -71,14 +71,14 @@ def kept(path: str | os.PathLike[str]) -> Iterator[None]:
     """What is at `path` is there again if the body raises: for a file that is written before
     another one, which may fail. What is no regular file (a pipe) cannot be taken back."""
     remedy = "choose another path"
-    with _refused("cannot write", path, remedy):
+    with refused("cannot write", path, remedy):
         target = Path(path).resolve()
         special = target.exists() and not target.is_file()
     if special:
         yield
         return
     with contextlib.ExitStack() as scratch:
-        with _refused("cannot write", path, remedy):
+        with refused("cannot write", path, remedy):
             place = tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-")
             old = Path(scratch.enter_context(place), "old")
             if target.exists():
@@ -103,14 +103,14 @@ def _link(source: Path, target: Path) -> None:
 
 def drop(path: Path) -> None:
     """Remove a file, if there is one."""
-    with _refused("cannot be removed", path, "choose another directory"):
+    with refused("cannot be removed", path, "choose another directory"):
         path.unlink(missing_ok=True)
 
 
 def drop_link(path: Path) -> Path:
     """The same path, without the link or the pipe that may be there: for files with a fixed name in
     a directory that somebody else may have made, and linked to what must not be written over."""
-    with _refused("cannot replace what is there", path, "choose another directory"):
+    with refused("cannot replace what is there", path, "choose another directory"):
         if path.is_symlink() or not (path.is_file() or path.is_dir() or not path.exists()):
             path.unlink()
     return path
@@ -118,7 +118,7 @@ def drop_link(path: Path) -> Path:
 
 def make_directory(path: str | os.PathLike[str]) -> Path:
     """A directory to write several things to, which may be there already."""
-    with _refused("cannot be made", path, "choose another directory"):
+    with refused("cannot be made", path, "choose another directory"):
         Path(path).mkdir(parents=True, exist_ok=True)
     return Path(path)
 
@@ -133,7 +133,7 @@ def made(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     new: list[Path] = []  # what mkdir made, so that nothing else can be removed
     try:
-        with _refused("cannot be made", path, "choose another directory"):
+        with refused("cannot be made", path, "choose another directory"):
             home = Path(path).absolute()
             for place in (*reversed(home.parents), home):
                 if not place.exists():
@@ -149,7 +149,7 @@ def made(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_directory(path: str | os.PathLike[str]) -> None:
     """Refuse, before any work is done for it, a directory that cannot be made or written to."""
-    with _refused("cannot be made", path, "choose another directory"):
+    with refused("cannot be made", path, "choose another directory"):
         home = Path(path).absolute()
         there = next(p for p in (home, *home.parents) if p.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
@@ -163,7 +163,7 @@ def check_place(path: str | os.PathLike[str], *, remedy: str = "choose another p
     """Refuse, before any work is done for it, a file for which there is no directory, or none that
     may be written to. What is no regular file (a pipe, a terminal) is written to as it is."""
     what = None
-    with _refused("cannot be used", path, remedy):
+    with refused("cannot be used", path, remedy):
         target = Path(path).resolve()
         if target.is_dir() or not target.parent.is_dir():
             what = "is a directory" if target.is_dir() else "no such directory"
@@ -179,7 +179,7 @@ def check_new(
     """A new directory, an empty one, or one with some of these `files` that is `ours`; nothing
     else is written over."""
     remedy = "choose a new or an empty directory"
-    with _refused("cannot be used", directory, remedy):
+    with refused("cannot be used", directory, remedy):
         target = Path(directory).resolve()
         entries = list(target.iterdir()) if target.is_dir() else []
         strangers = [e.name for e in entries if e.name not in files or not e.is_file()]

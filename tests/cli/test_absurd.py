@@ -22,7 +22,7 @@ NUMBERS = {
     "--hidden": (HUGE, *WHOLE),
     "--heads": ("0", "2", HUGE, *WHOLE),
     "--head-size": ("4", HUGE, *WHOLE),
-    "--max-length": ("2", HUGE, *WHOLE),
+    "--max-length": ("0", "2", HUGE, *WHOLE),
     "--lr": ("0", "-0.0", *REAL),
     "--momentum": ("0.5", "1", *REAL),
     "--init-std": REAL,
@@ -38,7 +38,7 @@ NUMBERS = {
     "--accuracy": ("", "before"),
     "--dtype": ("", "float16"),
 }
-PATHS = {"--out", "--tensorboard", "--evaluate", "--corpus"}
+PATHS = {"--out", "--tensorboard", "--evaluate"}
 READING = {"--format", "--token-column", "--label-column", "--scheme", "--lower"}
 FLAGS = {"--positions", "--resume", "--json", "--quiet", "--theorem2", "--standard", "--help"}
 
@@ -73,7 +73,7 @@ def test_every_absurd_value_is_refused_in_one_message(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["train", "toy"] if name == "train" else ["reproduce", name, "--corpus", "toy"]
+    words = ["train", "toy"] if name == "train" else ["reproduce", name, "toy"]
     for _, option, value in (case for case in CASES if case[0] == name):
         answer = run(*words, option, value)
         shown = f"{option} {value[:20]!r}: {answer}"
@@ -94,7 +94,7 @@ def test_every_absurd_value_is_refused_in_one_message(
         ("--hidden", HUGE, "--dim", "65536"),
         ("--attention", "softmax", "--heads", "1", "--head-size", HUGE),
         ("--attention", "softmax", "--heads", HUGE, "--head-size", "1"),
-        ("--max-length", HUGE, "--dim", "4096"),
+        ("--max-length", str(2**24), "--dim", "65536"),
         ("--depth", "1000", "--dim", "65536"),
         ("--optimizer", "sgd", "--momentum", "0.5", "--dim", HUGE),
     ],
@@ -115,7 +115,7 @@ def test_places_that_cannot_be_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
-    words = ["train", "toy"] if name == "train" else ["reproduce", name, "--corpus", "toy"]
+    words = ["train", "toy"] if name == "train" else ["reproduce", name, "toy"]
     for option in ("--out", "--tensorboard") if name == "train" else ("--out",):
         answer = run(*words, "--epochs", 1, option, place)
         assert (answer.code, answer.out) == (2, "")

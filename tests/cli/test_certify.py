@@ -17,11 +17,10 @@ from safetensors.torch import load_file, save_file
 
 import rankone
 from answers import CORPUS, Run
-from certify import judge
-from rankone.certify import Outcome
-from rankone.construct.graded import graded_model
-from rankone.construct.setting import setting
-from rankone.construct.theorem2 import contextual_mapping
+from certification import judge
+from rankone.certification import Outcome
+from rankone.construct.theorem2.embedded import embed_corpus, graded_model
+from rankone.construct.theorem2.weights import contextual_mapping
 
 
 @pytest.fixture
@@ -91,6 +90,7 @@ def test_a_certificate_is_checked(run: Run, model: Path, corpus: Path) -> None:
         "ok": True,
         "outcome": "certified",
         "reasons": [],
+        "seconds": answer.json["seconds"],
         "certificate": str(model / "certificate.json"),
     }
     assert files(model) == before
@@ -134,7 +134,7 @@ def graded(tmp_path: Path) -> tuple[Path, Path]:
     path = tmp_path / "toy.tsv"
     path.write_text("a\tX\nb\tX\n\na\tY\nc\tX\n\nb\tX\nc\tY\n")
     corpus = rankone.read_corpus(path)
-    where = setting(corpus, np.array([[1.0], [2.0], [3.0]]), positions=False)
+    where = embed_corpus(corpus, np.array([[1.0], [2.0], [3.0]]), positions=False)
     mapping = contextual_mapping(where.columns, where.n, grade="paper", masked=where.masked)
     graded_model(corpus, where, mapping).save(tmp_path / "graded")
     return tmp_path / "graded", path
@@ -290,7 +290,7 @@ def test_a_time_limit(run: Run, model: Path, corpus: Path) -> None:
     said = " ".join(answer.out.split())
     assert f"{corpus}: undecided" in answer.out.replace("\n", "")
     assert (
-        "not decided in 0 s: the labels of 7 tokens in 3 sentences and the distances of "
+        "undecided after 0 s: the labels of 7 tokens in 3 sentences and the distances of "
         "10 pairs of contexts; give more time (--seconds)" in said
     )
     assert "not decided" in said
@@ -301,8 +301,8 @@ def test_a_time_limit(run: Run, model: Path, corpus: Path) -> None:
     assert (found.json["left"], found.json["limit"], found.json["reason"]) == (None, 600, None)
     answer = run(model, corpus, "--check", model / "certificate.json", "--seconds", 0)
     assert answer.code == 1
-    assert "it says labels certified, proved is undecided" in answer.out
-    assert "time was up after 0 s" in answer.out
+    assert "labels: the certificate says certified, the proof undecided" in answer.out
+    assert "the time limit of 0 s was hit" in answer.out
     assert run(model, corpus, "--check", model / "certificate.json").code == 0
 
 
@@ -333,7 +333,7 @@ def test_the_exit_status_of_every_combination(
     run_outcome: Outcome,
 ) -> None:
     """0 only if all claims are certified."""
-    made = rankone.certify_model(rankone.load(model), rankone.read_corpus(corpus))
+    made = rankone.certify(rankone.load(model), rankone.read_corpus(corpus))
     claims = (mapping, labels, None if labels is None else run_outcome)
     found = replace(
         made,
@@ -343,7 +343,7 @@ def test_the_exit_status_of_every_combination(
         float_labels=None if labels is None else RUN[run_outcome],
     )
     assert tuple(found.claims.values()) == claims
-    monkeypatch.setattr("rankone.certify.certify_model", lambda *_, **__: found)
+    monkeypatch.setattr("rankone.certification.certify", lambda *_, **__: found)
     answer = run(model, corpus)
     certified = all(claim in (C, None) for claim in claims)
     assert found.ok is certified

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rankone.certify.certify import CAP
+from rankone.certification.certify import CAP
 from rankone.cli import app, options
 from rankone.errors import RankOneError
 
@@ -70,7 +70,7 @@ def test_a_full_disk_or_ctrl_c_leaves_nothing_behind(
     def fails(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr("rankone.explain.plots.write_plots", fails)
+    monkeypatch.setattr("rankone.explanation.plots.write_plots", fails)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").write_text("mine")
     for place in (tmp_path / "new", tmp_path / "mine"):

@@ -13,7 +13,6 @@ import torch
 
 import rankone
 from answers import Run
-from rankone.cli import options
 from rankone.errors import OutputError
 from rankone.interop.huggingface import export as huggingface
 from rankone.interop.onnx import export as onnx
@@ -89,9 +88,12 @@ def test_both_at_once(run: Run, home: Path, tmp_path: Path) -> None:
 def test_memorize_for_hugging_face(run: Run, tmp_path: Path) -> None:
     out, file = tmp_path / "hf", tmp_path / "text"
     file.write_text("a\tx\nb\ty\n\nb\tx\na\tx\n")
-    answer = run("memorize", file, "--format", "hf", "--format", "tsv", "--out", out, "--json")
+    own = tmp_path / "own"
+    answer = run("memorize", file, "--format", "tsv", "--hf", out, "--out", own, "--json")
     assert answer.code == 0, answer.err
-    assert {Path(path) for path in json.loads(answer.out)["files"]} == set(out.iterdir())
+    written = {*out.iterdir(), *own.iterdir()}
+    assert {Path(path) for path in json.loads(answer.out)["files"]} == written
+    assert rankone.load(own).predict([["a", "b"]]) == [["x", "y"]]
     card = (out / "README.md").read_text()
     assert "| outcome | **certified** |" in card
     assert str(tmp_path) not in card
@@ -119,7 +121,7 @@ def test_a_report_names_no_file_to_open(
     run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The directory may be a stranger's; only --corpus says what is read."""
-    monkeypatch.setattr(options, "read_like", None)
+    monkeypatch.setattr(rankone.Model, "read", None)
     strange, secret = copied(home, tmp_path / "m"), tmp_path / "secret.conll"
     secret.write_text("a X\nb Y\n")
     report = strange / "report.json"
@@ -138,7 +140,7 @@ def test_a_report_names_no_file_to_open(
 
 def stale(home: Path, _: pytest.MonkeyPatch) -> None:
     other = rankone.memorize([(["a"], ["x"])])
-    found = rankone.certify_model(other.model, rankone.Corpus.from_sentences([(["a"], ["x"])]))
+    found = rankone.certify(other.model, rankone.Corpus.from_sentences([(["a"], ["x"])]))
     (home / "certificate.json").write_text(json.dumps(found.to_json()))
 
 
@@ -165,7 +167,7 @@ def interrupted(_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FAILURES = [
-    (stale, 2, "certificate.json: speaks of another model"),
+    (stale, 2, "certificate.json: is about another model"),
     (damaged, 2, "certificate"),
     (wrong_graph, 2, "logits that are too far off"),
     (full_disk, 2, "No space left"),
@@ -207,8 +209,8 @@ REFUSED = [
     (("--onnx", "."), ".: is a directory", "another path"),
     (("--hf", "."), ".: holds other files (mine)", "a new or an empty directory"),
     (("--onnx", "new", "--corpus", "no.conll"), "no.conll: no such file", "check the path"),
-    (("--hf", "x", "--onnx", "x"), "--onnx is inside --hf", "give each its own"),
-    (("--hf", "x", "--onnx", "x/y/g.onnx"), "--onnx is inside --hf", "give each its own"),
+    (("--hf", "x", "--onnx", "x"), "--onnx is inside --hf", "choose two separate places"),
+    (("--hf", "x", "--onnx", "x/y/g.onnx"), "--onnx is inside --hf", "choose two separate places"),
 ]
 
 
@@ -232,14 +234,30 @@ def test_refusals(
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_formats_that_do_not_go_together(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("hf", "out", "what"),
+    [
+        ("hf", "hf", "--out and --hf are the same directory"),
+        ("hf/deep", "hf", "--out and --hf are the same directory, or one is inside"),
+        ("other", "new", "other: holds other files (file)"),
+        ("new", "other", "other: holds other files (file)"),
+        ("new", "mine", "mine: is a file"),
+    ],
+)
+def test_memorize_writes_nothing_unless_both_places_will_do(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hf: str, out: str, what: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").write_text("mine")
+    Path("other").mkdir()
+    Path("other/file").write_text("theirs")
+    answer = run("memorize", "toy", "--hf", hf, "--out", out)
+    assert (answer.code, answer.out) == (2, "")
+    assert what in answer.err
+    assert {path.name for path in tmp_path.iterdir()} == {"mine", "other"}
+
+
+def test_a_format_is_the_layout_of_the_file(run: Run) -> None:
     answer = run("memorize", "toy", "--format", "hf")
     assert (answer.code, answer.out) == (2, "")
-    assert "name it with --out DIR" in answer.err
-    answer = run("memorize", "toy", "--format", "tsv", "--format", "conll")
-    assert answer.code == 2
-    assert "two layouts (tsv, conll)" in answer.err
-    (tmp_path / "mine").write_text("mine")
-    answer = run("memorize", "toy", "--format", "hf", "--out", tmp_path)
-    assert answer.code == 2
-    assert "holds other files (mine)" in answer.err
+    assert "'hf'" in answer.err

@@ -21,15 +21,15 @@ READS = ("inspect", "memorize", "certify", "explain", "train", "predict")
 # message speaks of that command.
 SPEAK: dict[str, tuple[str, ...]] = {
     "approximation": ("approximate",),
-    "certify": ("certify",),
+    "certification": ("certify",),
     "construct": ("memorize", "explain"),
     "corpus": READS,
-    "explain": ("explain",),
+    "explanation": ("explain",),
     "interop": ("export",),
     "kernels": (),
     "nn": ("predict", "certify"),
     "theory": (),
-    "train": ("train",),
+    "training": ("train",),
     "construct/conditions.py": ("memorize",),
     "cli/console.py": ("inspect", "memorize"),
     "cli/running.py": ("train", "reproduce"),

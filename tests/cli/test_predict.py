@@ -32,7 +32,7 @@ def test_plain_text_is_labelled_and_said(run: Run, model: Path, tmp_path: Path) 
     assert document["format"] == "text"
     assert document["remarks"] == [how.removeprefix(f"{text}: ")]
     assert document["columns"] == {"token": None, "label": None, "of": None}
-    assert document["in_pieces"] == 1
+    assert (document["in_pieces"], document["ok"], document["right"]) == (1, True, None)
     assert document["sentences"][1] == {
         "tokens": ["the", "will", "run"],
         "labels": ["O", "O", "O"],
@@ -60,7 +60,7 @@ def test_columns_that_were_taken_are_said(run: Run, model: Path, corpus: Path) -
     document = run("predict", model, corpus, "--json").json
     assert (document["source"], document["format"]) == (str(corpus), "conll")
     assert document["columns"] == {"token": 1, "label": 3, "of": 3}
-    assert (document["remarks"], document["in_pieces"]) == ([], 0)
+    assert (document["remarks"], document["in_pieces"], document["ok"]) == ([], 0, False)
     assert "tokens in column 1, labels in column 3 of 3" in run("inspect", corpus).out
     assert run("inspect", corpus, "--json").json["columns"] == document["columns"]
     assert "Read tokens in column 1, labels in column 3 of 3." in run("memorize", corpus).out
@@ -83,7 +83,7 @@ def test_a_label_that_would_break_the_rows_is_refused(run: Run, tmp_path: Path) 
     text.write_text('{"tokens": ["a"]}\n')
     answer = run("predict", tmp_path / "m", text)
     assert (answer.code, answer.out) == (2, "")
-    assert "the label 'X\\tY' of the model does not fit into a row" in answer.err
+    assert "the label 'X\\tY' does not fit into a row" in answer.err
     assert run("predict", tmp_path / "m", text, "--json").json["sentences"][0]["labels"] == ["X\tY"]
 
 

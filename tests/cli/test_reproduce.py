@@ -20,11 +20,11 @@ import pytest
 import runs
 from answers import Run
 from rankone.errors import TrainingError
-from rankone.train.runs import OnEpoch
+from rankone.training.runs import OnEpoch
 
-FIGURE = ("reproduce", "figure1", "--corpus", "toy", "--dim", 4)
+FIGURE = ("reproduce", "figure1", "toy", "--dim", 4)
 SMALL = (*FIGURE, "--epochs", 2, "--depth", 1, "--no-theorem2")
-LONG = ("reproduce", "figure1", "--corpus", "builtin", "--epochs", 100_000)
+LONG = ("reproduce", "figure1", "builtin", "--epochs", 100_000)
 FILES = ["figure1.csv", "figure1.png", "figure1.svg", "figure1.json"]
 
 
@@ -145,7 +145,7 @@ def test_a_line_per_epoch_of_every_run(
         on_epoch("a", {"epoch": 3, "loss": 0.25, "accuracy": 0.5, "tokens_per_second": 1.0})
         raise TrainingError("enough", remedy="none")
 
-    monkeypatch.setattr("rankone.train.figure1.train_all", train_all)
+    monkeypatch.setattr("rankone.training.figure1.train_all", train_all)
     told = "a, epoch 3: loss 0.25000, accuracy 50.0000%\n"
     words = (*SMALL, "--out", tmp_path / "f")
     assert run(*words).out == told
@@ -187,7 +187,7 @@ def test_other_settings_in_the_same_directory(drawn: tuple[Path, dict[str, Any]]
 @pytest.mark.slow
 def test_divergence_is_one_message(tmp_path: Path) -> None:
     """Although other runs wait in the queue, with more than a pipe holds."""
-    words = ("reproduce", "figure1", "--corpus", "builtin", "--epochs", 2, "--lr", 1e9)
+    words = ("reproduce", "figure1", "builtin", "--epochs", 2, "--lr", 1e9)
     process = start(*words, "--depth", 1, "--standard", "--jobs", 1, "--out", tmp_path / "f")
     code, out, err = runs.end(process)
     assert (code, out) == (2, "")
@@ -200,7 +200,7 @@ def test_divergence_is_one_message(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_killed_and_begun_again(tmp_path: Path) -> None:
     """Every run ends as if nothing had happened, and no process lives on."""
-    words = ("reproduce", "figure1", "--corpus", "builtin", "--epochs", 3, "--depth", 2, "--dim", 4)
+    words = ("reproduce", "figure1", "builtin", "--epochs", 3, "--depth", 2, "--dim", 4)
     more = ("--checkpoint-seconds", 0)
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     process = start(*words, *more, "--out", killed)
@@ -242,13 +242,13 @@ def test_a_run_that_was_ended_from_outside(begun: subprocess.Popen[str]) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--corpus", "{tmp}/none"), "none: no such file"),
-        (("--corpus", "{tmp}"), "is a directory"),
-        (("--corpus", "{bare}"), "there are no labels"),
-        (("--corpus", "toy", "--out", "{bare}"), "bare: cannot be made"),
-        (("--corpus", "toy", "--out", "{bare}/f"), "f: cannot be made"),
-        (("--corpus", "toy", "--lr", "nan"), "lr cannot be nan"),
-        (("--corpus", "toy", "--label-column", "2"), "a built-in corpus has no layout"),
+        (("{tmp}/none",), "none: no such file"),
+        (("{tmp}",), "is a directory"),
+        (("{bare}",), "there are no labels"),
+        (("toy", "--out", "{bare}"), "bare: cannot be made"),
+        (("toy", "--out", "{bare}/f"), "f: cannot be made"),
+        (("toy", "--lr", "nan"), "lr cannot be nan"),
+        (("toy", "--label-column", "2"), "a built-in corpus has no layout"),
     ],
 )
 def test_refusals_come_before_any_work(
@@ -268,10 +268,10 @@ def test_refusals_come_before_any_work(
     "words",
     [
         (),
-        ("--corpus", "toy", "--depth", 0),
-        ("--corpus", "toy", "--jobs", 0),
-        ("--corpus", "toy", "--epochs", 0),
-        ("--corpus", "toy", "--attention", "rank1"),
+        ("toy", "--depth", 0),
+        ("toy", "--jobs", 0),
+        ("toy", "--epochs", 0),
+        ("toy", "--attention", "rank1"),
     ],
 )
 def test_wrong_usage_ends_with_status_2(run: Run, words: tuple[object, ...]) -> None:

@@ -37,7 +37,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "secret").write_text(CORPUS)
     corpus = rankone.read_corpus(home / "corpus.conll")
     made = rankone.memorize(corpus)
-    certificate = rankone.certify_model(made.model, corpus)
+    certificate = rankone.certify(made.model, corpus)
     made.save(home / "model")
     certificate.save(home / "model" / "certificate.json")
     export_hf(made.model, home / "hf", report=made.to_json(), certificate=certificate)

@@ -17,7 +17,7 @@ import torch
 import runs
 from answers import Answer, Run
 from rankone.cli import running
-from rankone.train.document import Line
+from rankone.training.document import EpochLine
 
 ONE_OBJECT = json.JSONDecoder(parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
@@ -381,7 +381,7 @@ def test_ctrl_c_says_how_to_resume_and_the_run_can_go_on(
     words = ("toy", "--epochs", 5, "--batch-size", 4, "--dim", 4)
     text = running.epoch_text
 
-    def interrupt(line: Line) -> str:
+    def interrupt(line: EpochLine) -> str:
         if line["epoch"] == 3:
             signal.raise_signal(signal.SIGINT)
         return text(line)

@@ -18,8 +18,8 @@ import pytest
 
 from answers import Run
 from rankone.cli import main, running
-from rankone.train import checkpoint
-from rankone.train.document import Line
+from rankone.training import checkpoint
+from rankone.training.document import EpochLine
 
 SHORT = ("toy", "--epochs", 2, "--dim", 4)
 
@@ -37,7 +37,7 @@ def test_a_line_per_epoch_is_written_at_once(
     seen: list[str] = []
     text = running.epoch_text
 
-    def look(line: Line) -> str:
+    def look(line: EpochLine) -> str:
         seen.append(path.read_text())
         return text(line)
 
@@ -53,7 +53,7 @@ def test_a_line_per_epoch_is_written_at_once(
 
 
 def test_an_epoch_in_words() -> None:
-    line: Line = {"epoch": 3, "loss": 0.25, "accuracy": 0.5, "tokens_per_second": 1.0}
+    line: EpochLine = {"epoch": 3, "loss": 0.25, "accuracy": 0.5, "tokens_per_second": 1.0}
     assert running.epoch_text(line) == "epoch 3: loss 0.25000, accuracy 50.0000%"
     line["evaluations"] = [
         {"source": "a", "accuracy": 0.25, "f1": 0.75},
@@ -142,7 +142,7 @@ def test_ctrl_c_with_nothing_to_resume(
         raise KeyboardInterrupt
 
     if stopped == "without a directory":
-        monkeypatch.setattr("rankone.train.train.fit", interrupt)
+        monkeypatch.setattr(sys.modules["rankone.training.train"], "fit", interrupt)
         answer = train(*SHORT)
         assert answer.err == "rankone: stopped; nothing was written (no --out DIR)\n"
     else:
@@ -207,10 +207,10 @@ def test_what_an_ordinary_user_may_not_write_or_read(
         assert what in err
         assert len(err.splitlines()) == 2
 
-    from rankone import train_model
+    from rankone import train
 
     home, locked = ordinary / "run", ordinary / "locked"
-    train_model("toy", {"epochs": 1, "dim": 4}, out=home)
+    train("toy", {"epochs": 1, "dim": 4}, out=home)
     files = {path.name: path.read_bytes() for path in home.iterdir()}
     locked.mkdir()
     for path, mode in ((locked, 0o500), (home, 0o500)):

@@ -12,14 +12,14 @@ import pytest
 
 import corpora
 import rankone
-from rankone import Corpus
-from rankone.construct import closeness as module
-from rankone.construct.closeness import DRAWS, RESERVE, Closeness, closeness
-from rankone.construct.free import free_line
-from rankone.construct.line import Changes, Line
-from rankone.construct.readout import Kind, merged_readout
-from rankone.construct.refusal import refusal
-from rankone.construct.targets import ContextTargets, choose_targets
+from rankone import Corpus, choices
+from rankone.construct.line import closeness as module
+from rankone.construct.line.closeness import Closeness, closeness, refusal
+from rankone.construct.line.readout_units import Changes, Line, merged_readout
+from rankone.construct.line.tables import free_line
+from rankone.construct.memorize import DRAWS
+from rankone.construct.problem import RESERVE, Problem, pose
+from rankone.corpus.targets import PartTargets, Targets
 from rankone.errors import PrecisionError
 
 EPS = 2.0**-52
@@ -35,17 +35,20 @@ def text(tokens: int, words: int, seed: int = 0) -> Corpus:
     )
 
 
-def on_line(ids: list[float], labels: list[int]) -> tuple[Line, ContextTargets]:
+def on_line(
+    ids: list[float], labels: list[int], readout: choices.Readout = "merged"
+) -> tuple[Line, Problem]:
     s, y = np.array(ids), np.array(labels)
     at = np.flatnonzero(y[1:] != y[:-1])
     changes = Changes(s[at], s[at + 1], y[at] + 1, y[at + 1] + 1, int(y[0]) + 1)
     line = Line(None, s, changes)  # type: ignore[arg-type]  # the mapping is not looked at
-    return line, ContextTargets(np.arange(len(s)), y, 0, [])
+    targets = Targets((PartTargets(np.arange(len(s)), y),), 0, [])
+    return line, Problem((), targets, readout=readout)
 
 
 def test_the_closest_pair_is_the_one_that_has_least_of_what_it_needs() -> None:
     """Not the smallest gap: one further from 0, or with a larger change of label, needs more."""
-    found = closeness(*on_line([-8.0, -7.0, -1.0, -0.75], [0, 4, 4, 5]), "merged")
+    found = closeness(*on_line([-8.0, -7.0, -1.0, -0.75], [0, 4, 4, 5]))
     assert (found.left, found.right) == (0, 1)
     assert (found.gap, found.needed) == (1.0, EPS * 8 * 4 / RESERVE)
     assert (found.too_close, found.changes) == (0, 2)
@@ -55,28 +58,28 @@ def test_the_closest_pair_is_the_one_that_has_least_of_what_it_needs() -> None:
 
 
 def test_all_neighbours_count_for_the_readout_of_the_paper() -> None:
-    found = closeness(*on_line([-8.0, -7.0, -6.5, -0.75], [0, 4, 4, 5]), "paper")
+    found = closeness(*on_line([-8.0, -7.0, -6.5, -0.75], [0, 4, 4, 5], "paper"))
     assert (found.left, found.right, found.changes) == (0, 1, 3)
-    found = closeness(*on_line([-8.0, -7.0, -7.0, -0.75], [0, 4, 4, 5]), "paper")
+    found = closeness(*on_line([-8.0, -7.0, -7.0, -0.75], [0, 4, 4, 5], "paper"))
     assert (found.left, found.right, found.gap, found.too_close) == (1, 2, 0.0, 1)
 
 
 def test_two_contexts_at_one_place_and_a_line_without_changes() -> None:
-    found = closeness(*on_line([-2.0, -2.0, -1.0], [0, 1, 1]), "merged")
+    found = closeness(*on_line([-2.0, -2.0, -1.0], [0, 1, 1]))
     assert (found.left, found.right, found.gap, found.too_close) == (0, 1, 0.0, 1)
     assert found.expected > 1e100
-    at_zero = closeness(*on_line([0.0, 0.0], [0, 1]), "merged")
+    at_zero = closeness(*on_line([0.0, 0.0], [0, 1]))
     assert at_zero.too_close == 1
     for readout in ("merged", "paper"):
-        alone = closeness(*on_line([1.0], [0]), readout)  # type: ignore[arg-type]
+        alone = closeness(*on_line([1.0], [0], readout))  # type: ignore[arg-type]
         assert alone == Closeness(0, 0, inf, 0.0, 0, 0, 0.0, 0.0)
         assert alone.odds == 1.0
 
 
 def test_a_border_between_two_cells_belongs_to_no_token() -> None:
-    line, targets = on_line([-2.0, -1.0], [0, 1])
+    line, problem = on_line([-2.0, -1.0], [0, 1])
     border = Changes(np.array([-1.5]), np.array([-1.5 + 1e-15]), np.array([1]), np.array([2]), 1)
-    found = closeness(replace(line, changes=border), targets, "merged")
+    found = closeness(replace(line, changes=border), problem)
     assert found.left == found.right
     assert found.too_close == 1
 
@@ -120,17 +123,17 @@ def test_odds_agree_with_what_is_seen() -> None:
     processor to the next, and with it the error, by a factor of five or so.
     """
     corpus, held, expected = text(3_000, 1_500), 0, 0.0
-    targets = choose_targets(corpus, positions=True, causal=True, strict=False)
+    problem = pose([corpus], causal=True, length=1 << 21)
     for draw in range(12):
         rng = np.random.default_rng(draw)
-        line = free_line(corpus, targets, length=1 << 21, causal=True, all_apart=False, rng=rng)
-        found = closeness(line, targets, "merged")
+        line = free_line(problem, rng)
+        found = closeness(line, problem)
         units = merged_readout(line.changes)
         assert units is not None
         y = np.zeros(corpus.n_tokens)
         for gain, bias, out_gain in zip(units.gain, units.bias, units.out_gain, strict=True):
             y += out_gain * np.maximum(gain * line.ids + bias, 0)
-        error = np.abs(line.ids + y + units.constant - (targets.labels + 1)).max()
+        error = np.abs(line.ids + y + units.constant - (problem.labels + 1)).max()
         assert 0.2 * found.expected < error < 3 * found.expected
         held += error < RESERVE
         expected += found.odds
@@ -167,17 +170,19 @@ def test_the_two_contexts_of_the_message_are_those_of_the_file() -> None:
 
 def error(found: Closeness, **settings: Any) -> PrecisionError:
     corpus = Corpus.from_sentences(corpora.spelled("ab xy", "ba yy"))
-    targets = choose_targets(corpus, positions=True, causal=False, strict=False)
-    usual: dict[str, Any] = {"draws": 2, "given": False, "length": 2, "readout": "merged"}
-    return refusal(found, corpus, targets, **{**usual, **settings})
+    return refusal(found, pose([corpus], **{"length": 2, **settings}), 2)
 
 
 @pytest.mark.parametrize(
     ("found", "settings", "remedy"),
     [
         (some(), {}, "try another seed"),
-        (some(), {"given": True}, "move the vectors of 'a' and 'b' apart, or leave vectors out"),
-        (some(right=3), {"given": True}, "leave vectors out"),
+        (
+            some(),
+            {"vectors": np.eye(2)},
+            "move the vectors of 'a' and 'b' apart, or leave vectors out",
+        ),
+        (some(right=3), {"vectors": np.eye(2)}, "leave vectors out"),
         (some(), {"readout": "paper"}, "use the merged readout, or try another seed"),
         (some(), {"length": 3}, r"leave max_length out \(the longest sentence has 2 tokens\), or"),
         (some(rate=2.0), {}, "memorize at most about 2 tokens at a time, or try another seed"),
@@ -210,12 +215,10 @@ def test_between_two_cells_no_token_is_named() -> None:
 
 
 def test_many_labels_are_named() -> None:
-    corpus = text(300, 200)
-    targets = choose_targets(corpus, positions=True, causal=False, strict=False)
-    how: dict[str, Any] = {"draws": 1, "given": False, "length": 20}
-    kind: Kind = "merged"
-    found = refusal(some(rate=60.0), corpus, targets, readout=kind, **how)
-    assert f"use fewer than {len(corpus.label_names)} labels" in (found.remedy or "")
-    few = replace(corpus, label_names=corpus.label_names[:100])
-    found = refusal(some(rate=60.0), few, targets, readout=kind, **how)
+    problem = pose([text(300, 200)], length=20)
+    names = problem.corpus.label_names
+    found = refusal(some(rate=60.0), problem, 1)
+    assert f"use fewer than {len(names)} labels" in (found.remedy or "")
+    few = replace(problem.corpus, label_names=names[:100])
+    found = refusal(some(rate=60.0), replace(problem, parts=(few,)), 1)
     assert "fewer than" not in (found.remedy or "")

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rankone import Corpus, RankOneError, certify_model, load
-from rankone.certify import Outcome
-from rankone.construct.graded import graded_model
-from rankone.construct.setting import setting
-from rankone.construct.theorem2 import contextual_mapping
+from rankone import Corpus, RankOneError, certify, load
+from rankone.certification import Outcome
+from rankone.construct.theorem2.embedded import embed_corpus, graded_model
+from rankone.construct.theorem2.weights import contextual_mapping
 from rankone.corpus.builtin import toy_corpus
 from rankone.decimals import log10
 
@@ -19,12 +18,12 @@ REPEATS = [("aab", "xyx"), ("ba", "yx"), ("a", "x")]
 
 
 def check(corpus: Corpus, grade: str, query: str, head_size: int, causal: bool) -> None:
-    where = setting(corpus, causal=causal, dim=1)
+    where = embed_corpus(corpus, causal=causal, dim=1)
     graded = contextual_mapping(
         where.columns, where.n, grade=grade, query=query, masked=where.masked
     )
     model = graded_model(corpus, where, graded, head_size=head_size, causal=causal)
-    found = certify_model(model, corpus)
+    found = certify(model, corpus)
     assert (found.outcome, found.labels) == (Outcome.CERTIFIED, None)
     assert log10(found.delta) > graded.log10_bound
     assert float(found.r) <= graded.r * (1 + 1e-5)  # six digits are written down, rounded up
@@ -46,7 +45,7 @@ def test_and_with_positions_and_masks(grade: str, query: str, causal: bool) -> N
 
 def test_it_is_a_model_without_labels(tmp_path: Path) -> None:
     corpus = toy_corpus(3, 2)
-    where = setting(corpus)
+    where = embed_corpus(corpus)
     model = graded_model(corpus, where, contextual_mapping(where.columns, 2, grade="tight"))
     model.save(tmp_path / "model")
     with pytest.raises(RankOneError, match="without a readout"):

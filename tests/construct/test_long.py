@@ -15,8 +15,6 @@ from rankone.construct.verify import SAMPLE
 SETTINGS = {
     "causal": {"causal": True},
     "both ways": {},
-    "causal, no positions": {"causal": True, "positions": False},
-    "head size 2": {"head_size": 2},
     "causal, head size 2": {"causal": True, "head_size": 2},
     "paper": {"readout": "paper"},
     "given vectors, causal": {"vectors": True, "causal": True},

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from dataclasses import FrozenInstanceError, replace
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 import corpora
 import rankone
-from rankone import Corpus
+from rankone import Corpus, choices
+from rankone.construct import verify
+from rankone.construct.memorize import CONSTRUCTIONS
 from rankone.errors import (
     ConflictError,
     CorpusError,
@@ -258,10 +260,8 @@ def test_vectors_that_differ_by_a_millionth() -> None:
 
 def test_the_rounding_of_the_head_is_part_of_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs next to their labels prove nothing if the logits drown in rounding."""
-    module = importlib.import_module("rankone.construct.memorize")
-
-    right = module.outputs
-    monkeypatch.setattr(module, "outputs", lambda *args: (right(*args)[0], 0.4))
+    right = verify.outputs
+    monkeypatch.setattr(verify, "outputs", lambda *args: replace(right(*args), rounding=0.4))
     with pytest.raises(PrecisionError):
         rankone.memorize(corpora.spelled("ab xy"))
 
@@ -307,6 +307,7 @@ def test_vectors_that_break_the_conditions_are_refused(call: dict[str, Any], mes
         ({"causal": "no"}, "causal cannot be 'no'\n  remedy: give True or False"),
         ({"positions": None}, "positions cannot be None"),
         ({"strict": 2}, "strict cannot be 2"),
+        ({"construction": "circle"}, "construction cannot be 'circle'\n  remedy: give 'line'"),
     ],
 )
 def test_settings_are_checked(setting: dict[str, Any], message: str) -> None:
@@ -332,6 +333,30 @@ def test_tables_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
         rankone.memorize(sentences, head_size=16)
     with pytest.raises(SettingError, match="positions with 5 numbers each"):
         rankone.memorize(sentences, max_length=13, vectors=np.eye(5)[:4])
+
+
+def test_the_table_of_constructions_has_the_names_to_choose_from() -> None:
+    assert tuple(CONSTRUCTIONS) == get_args(choices.Construction)
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_every_construction_memorizes(construction: Any, tmp_path: Any) -> None:
+    """And says which one it was; what it wrote, predicts the labels."""
+    sentences = [*CONFLICT, *corpora.spelled("abcab xyzyx", "bacba yyxzx", "cab zxy", "b z")]
+    for positions in (True, False):
+        result = rankone.memorize(sentences, construction=construction, positions=positions)
+        assert result.ok
+        assert result.settings["construction"] == construction
+        result.save(tmp_path)
+        assert wrong(rankone.load(tmp_path), sentences) == result.wrong
+
+
+def test_results_are_complete_when_they_are_made() -> None:
+    result = rankone.memorize(CONFLICT)
+    assert isinstance(result.remarks, tuple)
+    assert isinstance(result.conflicts, tuple)
+    with pytest.raises(FrozenInstanceError):
+        result.wrong = 0  # type: ignore[misc]
 
 
 def test_an_empty_corpus_is_refused() -> None:

@@ -1,10 +1,10 @@
-"""The steps of the construction one by one."""
+"""A corpus in parts: however it is cut, the model is the same; and tokens without a label."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from fractions import Fraction
+from dataclasses import replace
+from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,209 +14,217 @@ from hypothesis import strategies as st
 import corpora
 import rankone
 from rankone import Corpus
-from rankone.construct.dominoes import lay_dominoes
-from rankone.construct.free import free_line
-from rankone.construct.given import given_line
-from rankone.construct.line import Changes, Line, changes_on_line
-from rankone.construct.mapping import Floats
-from rankone.construct.readout import Readout, merged_readout, paper_readout
-from rankone.construct.targets import choose_targets
+from rankone.construct import contextual_mapping, verify
+from rankone.construct.line import cells
+from rankone.construct.problem import bounds, end_to_end, pieces, pose
+from rankone.corpus.parts import numbered
+from rankone.corpus.targets import choose_targets
+from rankone.errors import ConflictError, CorpusError, PrecisionError, SettingError
+from rankone.spans import spans
 
-ids_and_labels = st.lists(
-    st.tuples(st.integers(-50, 50), st.integers(0, 4)), min_size=1, unique_by=lambda pair: pair[0]
+MEASURED = {"max_error", "margin", "dense_error", "dense_difference"}  # in the order of sums
+
+
+def cut(corpus: Corpus, at: list[int]) -> list[Corpus]:
+    """The sentences between these numbers, as parts."""
+    edges = sorted({0, corpus.n_sentences, *(i for i in at if 0 < i < corpus.n_sentences)})
+    found = []
+    for a, b in pairwise(edges):
+        first, last = corpus.offsets[a], corpus.offsets[b]
+        found.append(
+            replace(
+                corpus,
+                token_ids=corpus.token_ids[first:last],
+                label_ids=corpus.label_ids[first:last],
+                lines=corpus.lines[first:last],
+                offsets=corpus.offsets[a : b + 1] - first,
+                file_ids=corpus.file_ids[a:b],
+            )
+        )
+    return found
+
+
+def same(whole: rankone.Memorized, parts: rankone.Memorized) -> None:
+    assert whole.model.files() == parts.model.files()
+    one, other = whole.to_json(), parts.to_json()
+    for name in one.keys() - {"seconds", *MEASURED}:
+        assert one[name] == other[name], name
+    for name in MEASURED:
+        assert one[name] == pytest.approx(other[name], abs=1e-6), name
+
+
+settings = st.fixed_dictionaries(
+    {
+        "positions": st.booleans(),
+        "causal": st.booleans(),
+        "readout": st.sampled_from(["merged", "paper"]),
+        "head_size": st.integers(1, 2),
+        "seed": st.integers(0, 99),
+        "verify": st.sampled_from(["sample", "dense"]),
+    }
 )
 
 
-def on_line(ids: Floats) -> Line:
-    return Line(None, ids, None)  # type: ignore[arg-type]  # readouts look at the ids alone
-
-
-def read(units: Readout, s: Floats) -> Floats:
-    """Eq. 3 along the line: the skip connection's s, plus the hidden units."""
-    hidden = np.maximum(units.gain * s[:, None] + units.bias, 0.0)
-    return s + hidden @ units.out_gain + units.constant
-
-
-@given(ids_and_labels)
-def test_merged_readout_hits_every_label(pairs: list[tuple[int, int]]) -> None:
-    s, y = np.array([p[0] for p in pairs]) / 7, np.array([p[1] for p in pairs])
-    changes = changes_on_line(s, y)
-    units = merged_readout(changes)
-    assert units is not None
-    np.testing.assert_allclose(read(units, s), y + 1, atol=1e-9)
-    assert len(units.gain) == 2 + 2 * len(changes.left)
-    assert units.min_gap == min(changes.right - changes.left, default=math.inf)
-    ordered = y[np.argsort(s)]
-    assert len(changes.left) == (ordered[1:] != ordered[:-1]).sum()
-
-
-@given(ids_and_labels)
-def test_paper_readout_hits_every_label_with_a_unit_each(pairs: list[tuple[int, int]]) -> None:
-    s, y = np.array([p[0] for p in pairs]) / 7, np.array([p[1] for p in pairs])
-    units = paper_readout(on_line(s), y, np.arange(len(s)))
-    assert units is not None
-    np.testing.assert_allclose(read(units, s), y + 1, atol=1e-9)
-    assert len(units.gain) == len(s)
-    assert units.min_gap == min(np.diff(np.sort(s)), default=math.inf)
-
-
-@pytest.mark.parametrize(
-    ("at", "jump", "share"),
-    [
-        (0.0, 1, 1 / 32),  # narrow where rounding allows it
-        (-(2.0**24), 1, 2.0**-28 / 1e-7),  # so that rounding puts the output off by 1e-7
-        (-(2.0**24), 3, 3 * 2.0**-28 / 1e-7),
-        (-(2.0**40), 1, 1 / 2),  # never wider than half of the gap
-    ],
-)
-def test_how_much_of_a_gap_a_ramp_takes(at: float, jump: int, share: float) -> None:
-    """In its middle: all the way up from one bend to the other."""
-    left, right = np.array([at - 1.0]), np.array([at])
-    units = merged_readout(Changes(left, right, np.array([1]), np.array([1 + jump]), 1))
-    assert units is not None
-    rise, fall = -units.bias[2:]
-    size = 2.0**24 + 1 if at == -(2.0**24) else 0.0
-    share *= size / 2.0**24 if size else 1.0
-    assert fall - rise == pytest.approx(share, rel=1e-6)
-    assert rise + fall == pytest.approx(2 * at - 1.0, rel=1e-14)
-    assert units.out_gain[2:] == pytest.approx([jump / share, -jump / share], rel=1e-6)
-
-
-def test_two_contexts_on_one_number_have_no_readout() -> None:
-    s, y = np.array([1.0, 1.0, 2.0]), np.array([0, 1, 0])
-    assert merged_readout(changes_on_line(s, y)) is None
-    assert paper_readout(on_line(s), y, np.arange(3)) is None
-    assert paper_readout(on_line(s), np.array([1, 1, 0]), np.array([0, 0, 2])) is not None
-
-
-def drift(s: Floats, y: Floats, out_gain: Floats, first_bend: float) -> float:
-    """The largest error of the labels, from exact sums of the weights as they are stored."""
-    bends = [Fraction(b) for b in (first_bend, *s[:-1])]
-    f = slope = Fraction(0)
-    worst = 0.0
-    for i, w in enumerate(out_gain):
-        slope += Fraction(w)
-        f += slope * (Fraction(s[i]) - bends[i])
-        worst = max(worst, abs(float(f + Fraction(s[i])) - y[i]))
-    return worst
-
-
-def test_no_drift_on_a_long_steep_line() -> None:
-    """Steep clusters far apart: weights that are plain differences of slopes drift away."""
-    rng = np.random.default_rng(0)
-    s = np.sort((np.arange(-100, 0) * 1e5 + rng.random((30, 100)) * 1e-2).reshape(-1))
-    y = rng.integers(0, 9, len(s))
-    units = paper_readout(on_line(s), y, np.arange(len(s)))
-    assert units is not None
-    plain = np.diff(np.diff(y + 1 - s, prepend=0) / np.diff(s, prepend=s[0] - 1), prepend=0)
-    assert drift(s, y + 1.0, units.out_gain, -units.bias[0]) < 0.01
-    assert drift(s, y + 1.0, plain, s[0] - 1) > 0.01
-
-
-pieces = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40)
-
-
-@given(pieces, st.integers(0, 4))
-def test_dominoes_are_all_laid_and_few_ends_disagree(ends: list[tuple[int, int]], end: int) -> None:
-    row = lay_dominoes([(i, a, b) for i, (a, b) in enumerate(ends)], end)
-    assert sorted(row) == list(range(len(ends)))
-    lefts, rights = [ends[i][0] for i in row], [end, *(ends[i][1] for i in row)]
-    disagree = sum(a != b for a, b in zip(rights, lefts, strict=False))
-    surplus = Counter(a for a, _ in ends)
-    surplus.subtract(Counter(b for _, b in ends))
-    must = sum(max(0, n) for n in surplus.values())
-    assert disagree <= must + 5  # one for each end: its pieces may hang together with no others
-
-
-def lines(corpus: Corpus, causal: bool, all_apart: bool) -> list[Line]:
-    targets = choose_targets(corpus, positions=True, causal=causal, strict=False)
-    rng = np.random.default_rng(0)
-    vectors = rng.standard_normal((len(corpus.vocabulary), 4))
-    how = {"length": corpus.longest, "causal": causal, "all_apart": all_apart, "rng": rng}
-    return [free_line(corpus, targets, **how), given_line(corpus, targets, vectors=vectors, **how)]
-
-
-@given(corpora.corpora, st.booleans(), st.booleans())
-def test_the_line_is_what_the_attention_layer_puts_out(
-    corpus: Corpus, causal: bool, all_apart: bool
+@given(corpora.corpora, st.lists(st.integers(1, 11), max_size=4), settings, st.booleans())
+def test_any_cut_gives_the_same_model(
+    corpus: Corpus, at: list[int], how: dict[str, Any], given_vectors: bool
 ) -> None:
-    """The ids computed in one dimension equal direction^T F(X + E) of the torch module."""
-    import torch
-
-    for line in lines(corpus, causal, all_apart):
-        attention, mapping = line.mapping.attention(), line.mapping
-        for j in range(corpus.n_sentences):
-            at = slice(corpus.offsets[j], corpus.offsets[j + 1])
-            z = mapping.table[corpus.token_ids[at]]
-            if mapping.positions is not None:
-                z = z + mapping.positions[: len(z)]
-            mask = torch.ones(len(z), len(z), dtype=torch.bool).tril() if causal else None
-            ids = attention(torch.from_numpy(z), mask).detach().numpy() @ mapping.direction
-            np.testing.assert_allclose(ids, line.ids[at], rtol=1e-12, atol=1e-11)
-        assert mapping.direction @ mapping.write == pytest.approx(1.0, rel=1e-14)
+    if given_vectors:
+        how["vectors"] = np.random.default_rng(0).normal(size=(len(corpus.vocabulary), 3))
+    same(rankone.memorize(corpus, **how), rankone.memorize(cut(corpus, at), **how))
 
 
-@given(corpora.corpora, st.booleans())
-def test_cells_keep_tokens_apart_and_left_of_zero(corpus: Corpus, all_apart: bool) -> None:
-    line = lines(corpus, False, all_apart)[0]
-    places = np.sort(line.mapping.table[:, 0]) - 2
-    width = places[1] - places[0]
-    cell = (line.ids - places[0]) // width
-    assert line.ids.max() < 0
-    assert len(set(zip(cell, corpus.token_ids, strict=True))) == len(set(cell))
-    assert np.allclose(np.diff(places), width)
+@pytest.mark.parametrize("name", ["toy", "builtin"])
+@pytest.mark.parametrize("at", [[30], [1, 2, 3, 4, 5], [7, 31, 59]])
+def test_any_cut_of_a_larger_corpus(
+    name: str, at: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where spans and tables end within a part, or reach over several."""
+    corpus = rankone.read_corpus("toy") if name == "toy" else rankone.builtin_corpus(60)
+    whole = rankone.memorize(corpus, verify="dense")
+    same(whole, rankone.memorize(cut(corpus, at), verify="dense"))
+    monkeypatch.setattr(verify, "SAMPLE", 40)
+    same(rankone.memorize(corpus), rankone.memorize(cut(corpus, at)))
+    few = lambda offsets, size=50: spans(offsets, size)  # noqa: E731
+    monkeypatch.setattr(contextual_mapping, "spans", few)
+    monkeypatch.setattr(cells, "SPAN", 20)
+    same(rankone.memorize(corpus), rankone.memorize(cut(corpus, at)))
 
 
-@pytest.mark.parametrize("all_apart", [False, True])
-def test_labels_change_in_the_middle_between_two_cells(all_apart: bool) -> None:
-    """With a guard of 1/2 on either side, so that no sentence carries a token into the ramp."""
-    corpus = Corpus.from_sentences(corpora.spelled("abc xyx", "cab xxy", "d z"))  # all have one
-    line = lines(corpus, False, all_apart)[0]
-    begins = np.sort(line.mapping.table[:, 0]) - 2
-    borders = (line.changes.left + line.changes.right) / 2
-    assert len(borders) >= 2
-    assert set(borders) <= set(begins)
-    assert (line.changes.right - line.changes.left == 1).all()
-    own, width = line.mapping.table[-1, 0] - 2, begins[1] - begins[0]
-    assert line.unknown == (own + 0.5, own + width - 0.5)
+@given(corpora.corpora, st.lists(st.integers(1, 11), max_size=4), st.booleans(), st.booleans())
+def test_targets_of_parts_are_those_of_the_whole(
+    corpus: Corpus, at: list[int], positions: bool, causal: bool
+) -> None:
+    how = {"positions": positions, "causal": causal, "strict": False}
+    parts = cut(corpus, at)
+    whole, found = choose_targets([corpus], **how), choose_targets(parts, **how)
+    for name in ("contexts", "labels"):
+        joined = np.concatenate([getattr(part, name) for part in found.parts])
+        assert joined.tolist() == getattr(whole.parts[0], name).tolist()
+    assert [len(part.labels) for part in found.parts] == [part.n_tokens for part in parts]
+    assert (found.unavoidable, found.conflicts) == (whole.unavoidable, whole.conflicts)
 
 
-def test_given_directions_let_positions_span_as_much_as_tokens() -> None:
-    """Else the position would drown the token, or the other way round."""
-    corpus = rankone.builtin_corpus(50)
-    targets = choose_targets(corpus, positions=True, causal=False, strict=False)
-    rng = np.random.default_rng(2)
-    vectors = rng.standard_normal((len(corpus.vocabulary), 4))
-    how = {"length": corpus.longest, "causal": False, "all_apart": False, "rng": rng}
-    mapping = given_line(corpus, targets, vectors=vectors, **how).mapping
-    assert mapping.positions is not None
-    for v in (mapping.v1, mapping.direction):
-        assert np.std(vectors @ (v - v.mean())) == pytest.approx(1.0)  # v without (1, ..., 1)
-    assert mapping.positions[-1] @ mapping.v1 == pytest.approx(1.0)
-    shares = 4.0 ** -np.arange(12)
-    assert np.abs(mapping.positions[-1] @ mapping.direction / shares - 1).min() < 1e-6
-    scores = np.abs(mapping.project(corpus, mapping.v2)).max()
-    assert 1 <= scores * np.ptp(mapping.project(corpus, mapping.v1)) <= 16
+@given(corpora.corpora, st.lists(st.integers(1, 11), max_size=4), st.data())
+def test_parts_laid_end_to_end(corpus: Corpus, at: list[int], data: st.DataObject) -> None:
+    parts = cut(corpus, at)
+    assert end_to_end(parts).tolist() == corpus.offsets.tolist()
+    assert bounds(parts)[-1] == corpus.n_tokens
+    first = data.draw(st.integers(0, corpus.n_tokens - 1))
+    last = data.draw(st.integers(first + 1, corpus.n_tokens))
+    held = [part.token_ids[where].tolist() for part, where in pieces(parts, first, last)]
+    assert list(chain(*held)) == corpus.token_ids[first:last].tolist()
+    assert all(held)
+    problem = pose(parts)
+    for token in (first, last - 1):
+        word = corpus.vocabulary[corpus.token_ids[token]]
+        assert problem.named(token) == (word, corpus.place(token))
 
 
-def test_tokens_with_most_contexts_lie_nearest_to_zero() -> None:
-    sentences = [(["the", f"w{i}"], [f"L{i % 2}", f"L{i % 2}"]) for i in range(40)]
+def test_files_of_parts_are_kept_apart() -> None:
+    one, two = (
+        replace(corpus, files=(name,))
+        for corpus, name in zip(
+            cut(Corpus.from_sentences(corpora.spelled("ab xy", "ab xx")), [1]), "pq", strict=True
+        )
+    )
+    (conflict,) = choose_targets([one, two], positions=True, causal=False, strict=False).conflicts
+    assert conflict.files == {"y": ["p"], "x": ["q"]}
+    with pytest.raises(ConflictError):
+        rankone.memorize([one, two], strict=True)
+
+
+def test_parts_with_other_words_are_no_parts() -> None:
+    one, two = (Corpus.from_sentences(corpora.spelled(text)) for text in ("ab xy", "ba xy"))
+    with pytest.raises(SettingError, match="number their words differently"):
+        rankone.memorize([one, two])
+    assert rankone.memorize(numbered([one, two])).wrong == 0
+
+
+def test_parts_that_are_read_have_no_columns() -> None:
+    part = Corpus.from_sentences(corpora.spelled("ab xy"))
+    for parts in (part, [part]):
+        with pytest.raises(SettingError, match="no columns to choose from"):
+            rankone.memorize(parts, label_column=2)
+
+
+def test_what_is_too_close_is_named_in_its_part() -> None:
+    vectors = np.array([[1.0], [1e60], [np.nextafter(1.0, 2.0)]])  # of a, c, b
+    corpus = Corpus.from_sentences(corpora.spelled("ac xy", "bc zy", "abc xxy", "bac zzx"))
+    messages = []
+    for parts in ([corpus], cut(corpus, [1, 2])):
+        with pytest.raises(PrecisionError) as caught:
+            rankone.memorize(parts, vectors=vectors)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+@given(corpora.sentences(), st.randoms(use_true_random=False), settings, st.booleans())
+def test_tokens_without_a_label_are_not_asked(
+    sentences: corpora.Sentences, random: Any, how: dict[str, Any], given_vectors: bool
+) -> None:
+    """The others are as right as can be, by brute force; those may get any label."""
     corpus = Corpus.from_sentences(sentences)
-    line = lines(corpus, False, False)[0]
-    assert line.mapping.table[:, 0].argmax() == corpus.vocabulary.index("the")
+    asked = np.array([random.random() < 0.6 for _ in range(corpus.n_tokens)])
+    asked[random.randrange(corpus.n_tokens)] = True
+    corpus = replace(corpus, label_ids=np.where(asked, corpus.label_ids, -1))
+    if given_vectors:
+        how["vectors"] = np.random.default_rng(0).normal(size=(len(corpus.vocabulary), 3))
+    cuts = [random.randrange(12) for _ in range(2)]
+    result = rankone.memorize(corpus, **how)
+    same(result, rankone.memorize(cut(corpus, cuts), **how))
+    look = {
+        (True, False): "sequence",
+        (True, True): "prefix",
+        (False, False): "proportions",
+        (False, True): "prefix proportions",
+    }[how["positions"], how["causal"]]
+    seen: dict[Any, list[int]] = {}
+    labels, token = corpus.label_ids.tolist(), 0
+    for words, _ in sentences:
+        for k in range(len(words)):
+            if labels[token] >= 0:
+                seen.setdefault(corpora.LOOKS[look](words, k), []).append(labels[token])
+            token += 1
+    least = sum(len(group) - max(map(group.count, group)) for group in seen.values())
+    found = result.model.label_ids(corpus.token_ids, corpus.offsets)
+    assert (found != corpus.label_ids)[asked].sum() == result.wrong == result.unavoidable == least
+    assert result.tokens == corpus.n_tokens
+    if how["readout"] == "paper":
+        most = len(seen) + (0 if given_vectors else 2)  # and two for the unknown word
+        assert result.hidden_units == most
+    if how["verify"] == "dense":
+        contexts = choose_targets(
+            [corpus], positions=how["positions"], causal=how["causal"], strict=False
+        )
+        assert result.dense_tokens == (contexts.parts[0].labels >= 0).sum()
 
 
-def test_given_positions_are_the_repaired_encoding() -> None:
-    """Eq. 48 repaired: E_k = k (4 r_max / sqrt d) 1, so no two (token, position) come close."""
-    corpus = rankone.builtin_corpus(50)
-    vectors = np.random.default_rng(1).standard_normal((len(corpus.vocabulary), 2))
-    network = rankone.memorize(corpus, vectors=vectors).model.network
-    assert network.positions is not None
-    e = network.positions.detach().numpy()
-    r_max = np.linalg.norm(vectors, axis=1).max()
-    k = np.arange(1, corpus.longest + 1)
-    np.testing.assert_allclose(e, np.outer(k, np.full(2, 4 * r_max / np.sqrt(2))), rtol=1e-12)
-    epsilon = min(np.linalg.norm(a - b) for i, a in enumerate(vectors) for b in vectors[:i])
-    shifted = (vectors[:, None] + e).reshape(-1, 2)
-    gaps = np.linalg.norm(shifted[:, None] - shifted, axis=-1) + np.eye(len(shifted)) * 1e9
-    assert gaps.min() >= epsilon - 1e-12
+def test_a_corpus_that_asks_nothing_is_refused() -> None:
+    corpus = Corpus.from_sentences(corpora.spelled("ab xy"))
+    with pytest.raises(CorpusError, match="no token has a label"):
+        rankone.memorize(replace(corpus, label_ids=np.full(2, -1)))
+
+
+def test_words_that_are_not_asked_cost_no_units() -> None:
+    """Every sentence has its label at its last token only."""
+    corpus = rankone.builtin_corpus(200)
+    last = np.isin(np.arange(corpus.n_tokens), corpus.offsets[1:] - 1)
+    result = rankone.memorize(replace(corpus, label_ids=np.where(last, corpus.label_ids, -1)))
+    assert result.ok
+    assert result.hidden_units < rankone.memorize(corpus).hidden_units / 3
+
+
+def test_progress_goes_on_from_part_to_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "HELD", 8)  # several batches in each part
+    corpus = Corpus.from_sentences(corpora.spelled("abcd xyxy", "ba yx", "acb xxy", "dcba xyyx"))
+    shares: list[float] = []
+
+    def told(stage: str, share: float) -> None:
+        if stage == "dense":
+            shares.append(share)
+
+    rankone.memorize(cut(corpus, [1, 2]), verify="dense", progress=told)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert len(set(shares)) > 4

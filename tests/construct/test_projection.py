@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankone.construct.mapping import Floats
-from rankone.construct.projection import (
+from rankone.arrays import Floats
+from rankone.construct.theorem2.projection import (
     Method,
     Projection,
     draw_directions,
     find_projection,
     measure,
 )
-from rankone.construct.rational import below, exact_dot, unit
+from rankone.construct.theorem2.rational import below, exact_dot, unit
 from rankone.errors import RankOneError, VectorError
 
 entries = st.one_of(

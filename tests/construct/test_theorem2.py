@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from rankone.construct.mapping import Floats
-from rankone.construct.projection import draw_directions
-from rankone.construct.query import fewest_digits
-from rankone.construct.theorem2 import GradedMapping, contextual_mapping
+from rankone.arrays import Floats
+from rankone.construct.theorem2.projection import draw_directions, fewest_digits
+from rankone.construct.theorem2.weights import GradedMapping, contextual_mapping
 from rankone.errors import PrecisionError, RankOneError, VectorError
 
 CHOICES = [("paper", "shared"), ("tight", "shared"), ("tight", "separate")]

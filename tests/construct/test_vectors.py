@@ -125,7 +125,7 @@ ODD: list[Any] = [
     [[[1.0]], [[2.0]]],
     [[10**400], [1]],
     {"a": [1.0], "b": [2.0]},
-    np.array([[object()], [1]], dtype=object),
+    np.array([[Ellipsis], [1]], dtype=object),
     np.array([["2020-01-01"], ["2021-01-01"]], dtype="M8[D]"),
     np.zeros((2, 0)),
     np.full((2, 1), np.nan),

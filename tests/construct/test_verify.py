@@ -19,22 +19,30 @@ import corpora
 import rankone
 from rankone import Corpus
 from rankone.construct import verify
-from rankone.construct.readout import Readout
-from rankone.construct.targets import choose_targets
+from rankone.construct.heads import LabelHead, Outputs
+from rankone.construct.line.readout_units import ReadoutUnits
+from rankone.construct.problem import pose
 from rankone.construct.verify import (
     Check,
     batches,
     check_dense,
     check_fast,
+    check_outputs,
     dense_outputs,
-    outputs,
     sample_tokens,
 )
 from rankone.errors import PrecisionError
-from rankone.nn import FeedForward, Rank1Attention, Rank1FeedForward, TokenClassifier, evaluate
+from rankone.nn import (
+    Evaluator,
+    FeedForward,
+    Rank1Attention,
+    Rank1FeedForward,
+    TokenClassifier,
+    evaluate,
+)
 from rankone.spans import spans
 
-module = importlib.import_module("rankone.construct.memorize")
+module = importlib.import_module("rankone.construct.line.draw")
 
 CORPUS = Corpus.from_sentences(
     corpora.spelled("abcab xyzyx", "bacba yyxzx", "cab zxy", "aabb xxyz", "b z", "abc xzz")
@@ -124,7 +132,7 @@ HEADS: dict[str, Break] = {
 def test_a_head_that_decides_for_other_labels_is_noticed(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fast path reads y; only the network as written has logits."""
+    """It is no head of label numbers any more, so its logits are read, not y."""
     right = module.assemble
 
     def broken(*args: Any) -> TokenClassifier:
@@ -138,7 +146,7 @@ def test_a_head_that_decides_for_other_labels_is_noticed(
         rankone.memorize(CORPUS)
 
 
-def unit(**changes: Callable[[Any], Any]) -> Callable[[Readout], Readout]:
+def unit(**changes: Callable[[Any], Any]) -> Callable[[ReadoutUnits], ReadoutUnits]:
     return lambda r: replace(r, **{name: f(getattr(r, name)) for name, f in changes.items()})
 
 
@@ -182,46 +190,74 @@ def test_the_network_as_written_is_checked_besides(
 
 
 def test_the_fast_path_is_checked_besides(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = module.outputs
-    monkeypatch.setattr(module, "outputs", lambda *args: (right(*args)[0] + 0.3, 0.0))
+    def off(*args: Any) -> Outputs:
+        found = right(*args)
+        return replace(found, errors=found.errors + 0.3, rounding=0.0)
+
+    right = verify.outputs
+    monkeypatch.setattr(verify, "outputs", off)
     with pytest.raises(PrecisionError, match="should not happen"):
         rankone.memorize(CORPUS)
 
 
 @pytest.mark.parametrize(
-    ("values", "wrong", "holds"),
+    ("values", "holds"),
     [
-        ({}, 2, True),
-        ({}, 1, False),
-        ({}, 3, False),
-        ({"max_error": 0.25}, 2, True),
-        ({"max_error": 0.375}, 2, False),
-        ({"max_error": 0.125, "head_error": 0.125}, 2, True),
-        ({"max_error": 0.125, "head_error": 0.25}, 2, False),
-        ({"max_error": float("nan")}, 2, False),
+        ({}, True),
+        ({"unavoidable": 1}, False),
+        ({"unavoidable": 3}, False),
+        ({"max_error": 0.25}, True),
+        ({"max_error": 0.375}, False),
+        ({"max_error": 0.125, "head_error": 0.125}, True),
+        ({"max_error": 0.125, "head_error": 0.25}, False),
+        ({"max_error": float("nan")}, False),
     ],
 )
-def test_what_a_check_holds(values: dict[str, float], wrong: int, holds: bool) -> None:
-    check = Check(**{"tokens": 9, "wrong": 2, "max_error": 0.0, **values})  # type: ignore[arg-type]
-    assert check.holds(wrong, 0.25) is holds
+def test_what_a_check_holds(values: dict[str, Any], holds: bool) -> None:
+    usual: dict[str, Any] = {"tokens": 9, "wrong": 2, "unavoidable": 2, "max_error": 0.0}
+    check = Check(**{**usual, **values})
+    assert check.holds(0.25) is holds
     assert values.get("max_error") != 0.25 or check.margin == 0.25
 
 
-def test_the_fast_check_counts_every_token() -> None:
-    targets = choose_targets(CORPUS, positions=True, causal=False, strict=False)
-    y = targets.labels + 1.0
-    assert check_fast(y, 0.125, CORPUS, targets) == Check(CORPUS.n_tokens, 0, 0.0, 0.125, 0.0)
+def test_checks_of_parts_merge() -> None:
+    """Counts are added, errors are the largest; what is not a number in one part stays so."""
+    parts = Check(5, 2, 1, 0.125, 0.5, 0.0), Check(7, 1, 0, 0.25, 0.0, 1.5)
+    assert Check.merge(parts) == Check(12, 3, 1, 0.25, 0.5, 1.5)
+    assert Check.merge(parts[:1]) == parts[0]
+    strange = Check(1, 0, 0, float("nan"))
+    assert not any(
+        Check.merge(order).holds(0.25) for order in ([strange, parts[0]], [parts[0], strange])
+    )
+
+
+def off_by(y: Any) -> Outputs:
+    """The outputs of a head of label numbers with this y."""
+    labels = CORPUS.label_ids
+    return Outputs(np.rint(y) - 1, y, np.abs(y - (labels + 1)), 0.125)
+
+
+def test_the_check_counts_every_token() -> None:
+    labels = CORPUS.label_ids
+    found = check_outputs(off_by(labels + 1.0), labels, labels)
+    assert found == Check(CORPUS.n_tokens, 0, 0, 0.0, 0.125)
     for token, by in product(range(CORPUS.n_tokens), (-0.75, 0.75)):
-        off = y.copy()
-        off[token] += by
-        assert check_fast(off, 0.0, CORPUS, targets) == Check(CORPUS.n_tokens, 1, 0.75, 0.0, 0.0)
+        y = labels + 1.0
+        y[token] += by
+        found = check_outputs(off_by(y), labels, labels)
+        assert found == Check(CORPUS.n_tokens, 1, 0, 0.75, 0.125)
+        asked = np.where(np.arange(len(labels)) == token, -1, labels)
+        errors = np.where(asked < 0, -np.inf, 0.0)
+        found = check_outputs(replace(off_by(y), errors=errors), asked, asked)
+        assert found == Check(CORPUS.n_tokens, 0, 0, 0.0, 0.125)  # nothing is asked of that token
 
 
 def test_the_error_of_the_head_is_bounded_by_its_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     """(d + 3) eps (2 c |p|^T |z| + c^2), c the largest label, z the largest features of all."""
     network = built()
     monkeypatch.setattr(evaluate, "spans", partial(spans, size=5))
-    y, bound = outputs(network, CORPUS)
+    found = verify.outputs(Evaluator(network), LabelHead(network.head), CORPUS, CORPUS.label_ids)
+    y, bound = found.values, found.rounding
     ids = torch.from_numpy(CORPUS.token_ids)
     p = network.head.weight[0].detach().abs() / 2
     largest = 0.0
@@ -251,8 +287,10 @@ def test_dense_outputs_are_those_of_the_forward_pass(
     tokens = sorted(random.sample(range(corpus.n_tokens), random.randint(1, corpus.n_tokens)))
     shares: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verify, "CELLS", cells)
-        y, labels = dense_outputs(network, corpus, np.array(tokens), shares.append)
+        patch.setattr(verify, "HELD", cells)
+        at = np.array(tokens)
+        found = dense_outputs(network.expand(), corpus, at, corpus.label_ids[at], shares.append)
+    y, labels = found.values, found.labels
     expected = torch.cat(
         [
             network.features(torch.from_numpy(corpus.token_ids[None, a:b]))[0]
@@ -280,8 +318,8 @@ def test_batches_hold_every_token_once_and_no_more_than_fits(
     )
     seen: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verify, "CELLS", cells)
-        found = list(batches(corpus, tokens, head_size))
+        patch.setattr(verify, "HELD", cells)
+        found = list(batches(corpus, tokens, 1, head_size))
     for sentences, asking in found:
         assert (corpus.sentence_of[tokens[asking]] == sentences[:, None]).all()
         n = corpus.lengths[sentences].max()
@@ -297,46 +335,47 @@ def test_batches_hold_every_token_once_and_no_more_than_fits(
 
 
 def test_a_sample_has_the_worst_tokens_and_is_in_order() -> None:
-    corpus = Corpus.from_sentences([(["a"] * 500, ["x"] * 500)] * 5)
-    error = np.random.default_rng(1).permutation(corpus.n_tokens) / corpus.n_tokens
+    error = np.random.default_rng(1).permutation(2500) / 2500
     worst = np.argsort(error)[-25:].tolist()
-    found = sample_tokens(corpus, error, np.random.default_rng(0))
+    found = sample_tokens(error, np.random.default_rng(0))
     assert set(worst) <= set(found.tolist())
     assert len(found) == len(set(found.tolist())) == 1000
     assert found.tolist() == sorted(found.tolist())
     others = np.setdiff1d(found, worst)
     assert 0.3 < (others < 1250).mean() < 0.7
     for n in (999, 1000, 1001):
-        small = Corpus.from_sentences([(["a"] * n, ["x"] * n)])
-        assert len(sample_tokens(small, error[:n], np.random.default_rng(0))) == min(n, 1000)
+        assert len(sample_tokens(error[:n], np.random.default_rng(0))) == min(n, 1000)
+    error[:1000] = -np.inf  # nothing is asked of these
+    assert sample_tokens(error, np.random.default_rng(0)).min() >= 1000
+    assert sample_tokens(error[:1400], np.random.default_rng(0)).tolist() == list(range(1000, 1400))
 
 
 def test_the_dense_check_is_of_the_tokens_it_says() -> None:
     """Wrong labels, unavoidable ones, errors and differences, each of the sampled tokens only."""
     conflicts = corpora.spelled("ab xy", "ab xz", "ab xy", "ba xy", "cc zy", "cc zy", "cc zx")
     corpus = Corpus.from_sentences(conflicts)  # one label is above the majority's, one below
-    targets = choose_targets(corpus, positions=True, causal=False, strict=False)
-    network = built(corpus)
-    y, _ = outputs(network, corpus)
+    problem, network = pose([corpus], length=2), built(corpus)
+    _, (fast,) = check_fast(network, problem)
     rng, shares = np.random.default_rng(0), list[float]()
-    off = y.copy()
-    off[5] += 0.5
-    off[2] -= 0.5
-    check, unavoidable = check_dense(network, corpus, targets, off, rng, True, shares.append)
-    assert (check.tokens, check.wrong, unavoidable) == (14, 2, 2)
+    values = fast.values.copy()
+    values[5] += 0.5
+    values[2] -= 0.5
+    fast = replace(fast, values=values, errors=np.abs(values - (problem.labels + 1)))
+    check = check_dense(network, problem, [fast], rng, True, shares.append)
+    assert (check.tokens, check.wrong, check.unavoidable) == (14, 2, 2)
     assert check.max_error < 1e-6
     assert check.difference == pytest.approx(0.5, abs=1e-6)
     assert shares[-1] == 1.0
     errors: list[Any] = []
 
-    def choose(_: Corpus, error: Any, __: Any) -> Any:
+    def choose(error: Any, _: Any) -> Any:
         errors.append(error)
         return np.array([0, 1, 6])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verify, "sample_tokens", choose)
-        some, unavoidable = check_dense(network, corpus, targets, off, rng, False, shares.append)
-    assert (some.tokens, some.wrong, unavoidable) == (3, 0, 0)
+        some = check_dense(network, problem, [fast], rng, False, shares.append)
+    assert (some.tokens, some.wrong, some.unavoidable) == (3, 0, 0)
     assert some.difference < 1e-6
     np.testing.assert_allclose(errors[0], np.isin(np.arange(14), [2, 5]) / 2, atol=1e-6)
 
@@ -352,20 +391,22 @@ def test_as_many_hidden_activations_as_there_is_room_for(
         return right(self, h)
 
     monkeypatch.setattr(FeedForward, "forward", forward)
-    monkeypatch.setattr(verify, "CELLS", rows * network.shape.hidden + 1)
-    dense_outputs(network, CORPUS, np.arange(CORPUS.n_tokens))
+    monkeypatch.setattr(verify, "HELD", rows * network.shape.hidden + 1)
+    dense_outputs(network.expand(), CORPUS, np.arange(CORPUS.n_tokens), CORPUS.label_ids)
     assert max(held) == rows
     assert sum(held) == CORPUS.n_tokens
 
 
 def test_errors_are_those_of_the_dense_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of the fast path: what is wrong in one token is counted, and measured, there."""
-    targets = choose_targets(CORPUS, positions=True, causal=False, strict=False)
-    y, network = targets.labels + 1.0, built()
-    dense, decided = y.copy(), targets.labels.copy()
-    dense[7] -= 0.25
+    problem, network = pose([CORPUS], length=5), built()
+    fast = off_by(CORPUS.label_ids + 1.0)
+    y = fast.values.copy()
+    y[7] -= 0.25
+    decided = CORPUS.label_ids.copy()
     decided[3] = (decided[3] + 1) % 3
-    monkeypatch.setattr(verify, "dense_outputs", lambda *_: (dense, decided))
+    found = replace(off_by(y), labels=decided, rounding=0.0)
+    monkeypatch.setattr(verify, "dense_outputs", lambda *_: found)
     rng = np.random.default_rng(0)
-    found, _ = check_dense(network, CORPUS, targets, y, rng, True, lambda _: None)
-    assert found == Check(CORPUS.n_tokens, 1, 0.25, 0.0, 0.25)
+    check = check_dense(network, problem, [fast], rng, True, lambda _: None)
+    assert check == Check(CORPUS.n_tokens, 1, 0, 0.25, 0.0, 0.25)

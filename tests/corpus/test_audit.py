@@ -14,7 +14,7 @@ import corpora
 import rankone
 from rankone import Corpus
 from rankone.corpus import contexts
-from rankone.corpus.ceilings import best_targets
+from rankone.corpus.tallies import best_targets
 
 
 @given(corpora.sentences())
@@ -144,7 +144,7 @@ def test_counts_of_a_small_corpus() -> None:
     assert audit.mean_length == 3
     assert (audit.distinct_sentences, audit.surplus_copies) == (3, 0)
     assert audit.ok
-    assert audit.conflicts == []
+    assert audit.conflicts == ()
 
 
 def test_an_unlabelled_corpus_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import rankone
 from rankone import Corpus, Sentence
 from rankone.corpus import Columns
 from rankone.corpus.conflicts import AROUND, KEPT, Conflict
-from rankone.errors import CorpusError
+from rankone.errors import CorpusError, SettingError
 
 
 def put(tmp_path: Path, name: str, text: str) -> Path:
@@ -105,7 +105,7 @@ def test_a_report_says_which_columns_were_taken(tmp_path: Path) -> None:
 def test_what_is_no_column_is_refused(tmp_path: Path, which: str, column: Any) -> None:
     path = put(tmp_path, "c.jsonl", '{"tokens": ["a"], "labels": ["X"], "\\ud800": ["X"]}')
     for read in (rankone.read_corpus, rankone.inspect, Corpus.from_sentences):
-        with pytest.raises(CorpusError, match=f"{which} cannot be ") as caught:
+        with pytest.raises(SettingError, match=f"{which} cannot be ") as caught:
             read(path if read is not Corpus.from_sentences else [], **{which: column})
         str(caught.value).encode()
         assert caught.value.remedy
@@ -267,7 +267,13 @@ def test_inspect_takes_whatever_memorize_takes(tmp_path: Path) -> None:
         assert len(audit.conflicts) == 1
     chosen = rankone.inspect(path, label_column="tokens", token_column="labels")
     assert set(chosen.labels) == set("abc")
-    with pytest.raises(CorpusError, match="read has no columns to choose from"):
+    with pytest.raises(SettingError, match="read has no columns to choose from"):
         rankone.inspect(corpus, label_column=1)
     with pytest.raises(CorpusError, match="no sentences in 3"):
         rankone.inspect(3)  # type: ignore[arg-type]
+
+
+def test_a_corpus_made_in_python_goes_by_the_name_it_was_given() -> None:
+    sentences = [(["a"], ["X"]), (["b"], ["Y"])]
+    assert Corpus.from_sentences(sentences, source="mine").place(1) == "mine, sentence 2"
+    assert Corpus.from_sentences(sentences).place(1) == "<python>, sentence 2"

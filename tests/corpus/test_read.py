@@ -17,7 +17,7 @@ import corpora
 import rankone
 from rankone import Corpus
 from rankone.corpus.read import read_other
-from rankone.errors import CorpusError
+from rankone.errors import CorpusError, SettingError
 
 CONLL = "a DT X\nrose NN Y\n\nis VB Z\n"
 JSON_LINES = (
@@ -211,6 +211,7 @@ def test_how_a_corpus_was_read_is_known(tmp_path: Path) -> None:
         "columns": 3,
         "scheme": "keep",
         "lower": True,
+        "task": "tags",
     }
     assert rankone.read_corpus(put(tmp_path, "a B-X\n")).reading["scheme"] == "auto"
     assert rankone.read_corpus(put(tmp_path, CONLL), scheme="auto").label_names == ("X", "Y", "Z")
@@ -238,7 +239,7 @@ def test_iob2_is_left_alone_and_other_labels_are_no_scheme(tmp_path: Path) -> No
     assert rankone.read_corpus(put(tmp_path, text), scheme="iob2").scheme == "IOB2"
     assert rankone.read_corpus(put(tmp_path, CONLL)).scheme is None
     for text, line, tag in ((CONLL, 1, "X"), ("a O\n\nb B-X\nc -X\n", 4, "-X")):
-        with pytest.raises(CorpusError, match=rf"line {line}: label '{tag}' is no IOB tag"):
+        with pytest.raises(CorpusError, match=rf"line {line}: label '{tag}' is not an IOB tag"):
             rankone.read_corpus(put(tmp_path, text), scheme="iob2")
     assert rankone.read_corpus(put(tmp_path, "a O\n"), scheme="iob2").scheme is None
 
@@ -285,8 +286,8 @@ REFUSED = [
     ("c.conllu", CONLLU, {"label_column": "form"}, "column 2 is taken as token and as label"),
     ("c.conll", CONLL, {"token_column": 0}, r"line 1: no column 0 for the token"),
     ("c.conllu", CONLLU, {"token_column": 0}, "no column 0 for the token"),
-    ("c.conllu", CONLLU.replace("3\tgo", "x\tgo"), {}, "line 7: 'x' is no CoNLL-U id"),
-    ("c.conllu", CONLLU.replace("3\tgo", "-1\tgo"), {}, "line 7: '-1' is no CoNLL-U id"),
+    ("c.conllu", CONLLU.replace("3\tgo", "x\tgo"), {}, "line 7: 'x' is not a CoNLL-U id"),
+    ("c.conllu", CONLLU.replace("3\tgo", "-1\tgo"), {}, "line 7: '-1' is not a CoNLL-U id"),
     ("c.conllu", CONLLU.replace("3\tgo", "0\tgo"), {}, "line 7: the id '0' after 2"),
     (
         "c.conllu",
@@ -322,8 +323,6 @@ REFUSED = [
     ("c.jsonl", '{"tokens": ["a"], "labels": [""]}', {}, "an empty word among 'labels'"),
     ("c.jsonl", '{"tokens": ["a\\u0000"], "labels": ["X"]}', {}, "NUL"),
     ("c.jsonl", '{"tokens": ["\\ud800"], "labels": ["X"]}', {}, "line 1: .*surrogate"),
-    ("c.conll", CONLL, {"format": "xml"}, "unknown format 'xml'"),
-    ("c.conll", CONLL, {"scheme": "iobes"}, "unknown scheme 'iobes'"),
     ("c.gz", gzip.compress(CONLL.encode(), mtime=0)[:20], {}, "damaged gzip data"),
 ]
 
@@ -334,6 +333,13 @@ def test_refusals_say_where_what_and_the_remedy(
 ) -> None:
     with pytest.raises(CorpusError, match=message) as caught:
         rankone.read_corpus(put(tmp_path, text, name), **how)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(("name", "value"), [("format", "xml"), ("scheme", "iobes")])
+def test_unknown_settings_are_refused(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=f"unknown {name} '{value}'") as caught:
+        rankone.read_corpus(put(tmp_path, CONLL), **{name: value})  # type: ignore[arg-type]
     assert caught.value.remedy
 
 
@@ -348,7 +354,7 @@ def test_directories_and_missing_files_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [{"format": "conllu"}, {"label_column": 2}, {"token_column": 1}])
 def test_a_built_in_corpus_takes_no_options_for_files(how: dict[str, Any]) -> None:
-    with pytest.raises(CorpusError, match=r"^builtin: a built-in corpus has no layout"):
+    with pytest.raises(SettingError, match=r"^builtin: a built-in corpus has no layout"):
         rankone.read_corpus("builtin", **how)
     assert read_other("builtin", **how).n_sentences == 2000
 
@@ -361,9 +367,9 @@ def test_a_built_in_corpus_takes_the_other_options() -> None:
         [word.lower() for word in s.tokens] for s in rankone.builtin_corpus().sentences
     ]
     assert corpus.reading == {"scheme": "auto", "lower": True}
-    with pytest.raises(CorpusError, match=r"^toy: its labels are no IOB tags"):
+    with pytest.raises(CorpusError, match=r"^toy: its labels are not IOB tags"):
         rankone.read_corpus("toy", scheme="iob2")
-    with pytest.raises(CorpusError, match="unknown scheme"):
+    with pytest.raises(SettingError, match="unknown scheme"):
         rankone.read_corpus("toy", scheme="iobes")  # type: ignore[arg-type]
 
 

@@ -20,8 +20,8 @@ import corpora
 import rankone
 from rankone import Corpus
 from rankone.corpus.records import BATCH
-from rankone.errors import CorpusError
-from rankone.train.scores import score
+from rankone.errors import CorpusError, SettingError
+from rankone.nn.scores import score
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when datasets is imported
 import datasets
@@ -167,7 +167,7 @@ def test_a_dataset_is_memorized_to_the_bit_as_its_file(tmp_path: Path) -> None:
 
 
 def test_training_takes_a_dataset_too() -> None:
-    trained = rankone.train_model(
+    trained = rankone.train(
         dataset(RAGGED), rankone.Settings(epochs=1), evaluate=[dataset(RAGGED).with_format("numpy")]
     )
     assert set(trained.model.labels) == {"O", "B-PER", "I-PER", "B-LOC"}
@@ -215,7 +215,7 @@ def test_columns_of_a_path_go_to_its_reader(tmp_path: Path) -> None:
 
 def test_a_corpus_that_is_read_has_no_columns() -> None:
     for how in ({"label_column": "x"}, {"token_column": 1}):
-        with pytest.raises(CorpusError, match="read has no columns to choose from"):
+        with pytest.raises(SettingError, match="read has no columns to choose from"):
             rankone.memorize(Corpus.from_sentences(EVEN), **how)
 
 

@@ -13,7 +13,7 @@ import rankone
 from rankone import Corpus
 from rankone.corpus.read import ASSUMED, read_like
 from rankone.corpus.text import SEEN
-from rankone.errors import CorpusError, RankOneError
+from rankone.errors import CorpusError, RankOneError, SettingError
 
 LABELS = ("O", "B-PER", ".")
 
@@ -164,7 +164,7 @@ def test_options_of_the_model_hold_unless_others_are_given(tmp_path: Path) -> No
     kept = like(path, reading=reading, labelled=True, scheme="keep", lower=False, label_column=3)
     assert (kept.vocabulary, kept.label_names) == (("A", "b"), ("O", "B-PER"))
     assert like(Path("toy"), reading=reading, scheme="keep").vocabulary == tuple("abcde")
-    with pytest.raises(CorpusError, match="no layout and no columns"):
+    with pytest.raises(SettingError, match="no layout and no columns"):
         like(Path("toy"), label_column=2)
 
 

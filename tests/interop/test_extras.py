@@ -17,7 +17,7 @@ from rankone.errors import ExtraError
 CASES = """
 import io, json, os, sys
 from contextlib import redirect_stderr, redirect_stdout
-import rankone.certify, rankone.construct, rankone.train
+import rankone.certification, rankone.construct, rankone.training
 from rankone.cli import main
 
 def run(missing, arguments):
@@ -74,7 +74,7 @@ def answers(home: Path) -> dict[str, list[Any]]:
         for name in ("hf", "onnx")
         for missing in NEEDS[name]
     }
-    cases["memorize"] = NEEDS["hf"], ["memorize", "toy", "--format", "hf", "--out", new]
+    cases["memorize"] = NEEDS["hf"], ["memorize", "toy", "--hf", new]
     board = ["train", "toy", "--epochs", "1", "--tensorboard", new]
     cases["train"] = ("torch.utils.tensorboard",), board
     for name, extra in NAMES.items():

@@ -33,7 +33,7 @@ from rankone.interop.huggingface import (
     export_hf,
 )
 from rankone.interop.huggingface.modeling_rankone import logger
-from rankone.nn import Network
+from rankone.nn import Architecture
 
 
 @st.composite
@@ -57,7 +57,7 @@ def logits_of(model: rankone.Model, sentence: list[int]) -> np.ndarray:
 
 @given(networks.shapes, networks.seeds, batches(), st.booleans())
 def test_logits_equal_the_dense_truth_however_sentences_are_padded(
-    shape: Network, seed: int, batch: Any, gradients: bool
+    shape: Architecture, seed: int, batch: Any, gradients: bool
 ) -> None:
     sentences, ids, mask = batch
     model = networks.model(shape, seed)
@@ -71,7 +71,9 @@ def test_logits_equal_the_dense_truth_however_sentences_are_padded(
 
 
 @given(networks.shapes, networks.seeds, st.lists(st.integers(0, 8), min_size=1, max_size=7))
-def test_what_is_trained_is_what_is_evaluated(shape: Network, seed: int, ids: list[int]) -> None:
+def test_what_is_trained_is_what_is_evaluated(
+    shape: Architecture, seed: int, ids: list[int]
+) -> None:
     """Units added up, and folded into pieces, are one function with one gradient."""
     model = as_pretrained(networks.model(shape, seed))
     gradients = []
@@ -168,7 +170,7 @@ def test_auto_model_is_the_model_without_its_head(
 
 @given(networks.shapes, networks.seeds, st.sampled_from([torch.float64, torch.float32]))
 def test_every_bit_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, shape: Network, seed: int, dtype: torch.dtype
+    tmp_path_factory: pytest.TempPathFactory, shape: Architecture, seed: int, dtype: torch.dtype
 ) -> None:
     home = tmp_path_factory.mktemp("bits")
     model = networks.model(shape, seed, dtype)
@@ -186,7 +188,7 @@ def test_every_bit_comes_back(
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = rankone.memorize("builtin")
-    certificate = rankone.certify_model(result.model, rankone.read_corpus("builtin"))
+    certificate = rankone.certify(result.model, rankone.read_corpus("builtin"))
     home = tmp_path_factory.mktemp("export") / "hf"
     export_hf(result.model, home, report=result.to_json(), certificate=certificate)
     return home
@@ -232,7 +234,7 @@ def test_rankone_opens_the_directory_too(home: Path) -> None:
     assert again.network.shape == model.network.shape
     for name, tensor in again.network.named_parameters():
         assert tensor.equal(model.network.get_parameter(name))
-    assert rankone.certify.read_certificate(home / "certificate.json").is_of(again)
+    assert rankone.certification.read_certificate(home / "certificate.json").is_of(again)
 
 
 def test_the_card_tells_figures_and_certificate(home: Path, tmp_path: Path) -> None:
@@ -244,8 +246,8 @@ def test_the_card_tells_figures_and_certificate(home: Path, tmp_path: Path) -> N
     export_hf(model, tmp_path / "bare")
     assert "was run, not proved" in (tmp_path / "bare" / "README.md").read_text()
     assert not (tmp_path / "bare" / "certificate.json").exists()
-    found = rankone.certify.read_certificate(home / "certificate.json")
-    with pytest.raises(ModelError, match=r"certificate\.json: speaks of another model"):
+    found = rankone.certification.read_certificate(home / "certificate.json")
+    with pytest.raises(ModelError, match=r"certificate\.json: is about another model"):
         export_hf(model, tmp_path / "bare", certificate=found)
 
 
@@ -381,10 +383,10 @@ def test_a_report_of_other_weights_is_left_out(tmp_path: Path) -> None:
         changed.head.bias.add_(1)
     changed.save_pretrained(tmp_path / "hf")
     written = export_hf(rankone.load(tmp_path / "hf"), tmp_path / "again", report=report)
-    assert written.remarks == ["The report is about other weights, and is left out."]
+    assert written.remarks == ("The report is about other weights, and is left out.",)
     assert "labelled right" not in (tmp_path / "again" / "README.md").read_text()
     same = export_hf(result.model, tmp_path / "same", report=report)
-    assert same.remarks == []
+    assert same.remarks == ()
 
 
 def test_what_cannot_be_done_is_said() -> None:

@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification,
 import networks
 import rankone
 from rankone.interop.huggingface import RankOneConfig, as_pretrained, export_hf
-from rankone.interop.huggingface.convert import is_constructed
+from rankone.interop.huggingface.card import is_constructed
 from rankone.interop.huggingface.modeling_rankone import CHANGED, CONSTRUCTED, logger
 
 CORPUS = [(["a", "b", "a"], ["x", "y", "x"]), (["b", "a"], ["x", "z"])]

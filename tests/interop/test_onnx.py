@@ -14,26 +14,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dense_truth as truth
+import networks
 import rankone
 from rankone import Corpus, Model
-from rankone.certify.floats import FloatBalls
+from rankone.certification.float_balls import FloatBalls
 from rankone.errors import ExportError, ExtraError, LengthError, ModelError, OutputError, SizeError
-from rankone.nn import Block, Evaluator, Network, PiecewiseLinear, TokenClassifier
+from rankone.nn import Architecture, Evaluator, PiecewiseLinear, TokenClassifier
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 from rankone.interop.onnx import check, export, export_onnx, sentences, serialize  # noqa: E402
+from rankone.interop.onnx.check import Rounding  # noqa: E402
 from rankone.interop.onnx.graph import Graph, Pieces  # noqa: E402
-from rankone.interop.onnx.rounding import Rounding  # noqa: E402
 
-VOCABULARY, LABELS, D, N = 7, 3, 4, 6
+VOCABULARY, LABELS, D, N = len(networks.WORDS) + 1, 3, 4, 6
 HIDDEN_ID = 10**12  # what stands under the mask does not matter
 
 
 def classifier(seed=0, dtype=torch.float64, **shape):
     sizes = {"vocabulary": VOCABULARY, "labels": LABELS, "dim": D, "hidden": 5} | shape
-    return truth.randomize(TokenClassifier(Network(**sizes), dtype=dtype), seed)
+    return truth.randomize(TokenClassifier(Architecture(**sizes), dtype=dtype), seed)
 
 
 def model_of(network):
@@ -121,27 +122,6 @@ def test_the_bisection_is_searchsorted(theta, start, seed):
 # Exported graphs. Each takes seconds to write, so there are few; all kinds of layers are in them.
 
 
-RANK1, SOFTMAX, HARDMAX = ("rank1", "rank1"), ("softmax", "dense"), ("hardmax", "rank1")
-
-
-def mixed(seed, *kinds, **shape):
-    """Blocks of several kinds, as no saved network has."""
-    networks = [
-        classifier(
-            seed + i,
-            attention=attention,
-            feedforward=feedforward,
-            **({} if attention == "rank1" else {"heads": 2, "head_size": 3}),
-            **shape,
-        )
-        for i, (attention, feedforward) in enumerate(kinds)
-    ]
-    last = networks[-1]
-    blocks = [network.blocks[0] for network in networks]
-    assert all(isinstance(block, Block) for block in blocks)
-    return TokenClassifier.assemble(last.shape, last.table, last.positions, blocks, last.head)
-
-
 def session(path):
     return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
 
@@ -156,14 +136,11 @@ def places(tmp_path_factory):
     return tmp_path_factory.mktemp("graphs")
 
 
-@pytest.fixture(scope="module", params=["both ways, positions", "causal, float32"])
-def pair(request, places):
-    """A network and its graph."""
-    if request.param == "causal, float32":
-        network = mixed(0, RANK1, SOFTMAX, HARDMAX, causal=True).float()
-    else:
-        network = mixed(7, HARDMAX, SOFTMAX, positions=N)
-    result = export_onnx(model_of(network), places / f"{request.param}.onnx")
+@pytest.fixture(scope="module")
+def pair(places):
+    """A network and its graph; test_seven_ways.py has one that is causal and without positions."""
+    network = networks.of_every_kind(7, positions=N).float()
+    result = export_onnx(model_of(network), places / "positions.onnx")
     assert result.ok
     return network, session(result.path)
 
@@ -182,7 +159,7 @@ def test_onnxruntime_gives_what_the_equations_give(pair, data, left):
 def test_odd_sentences(pair):
     """None, no words, one, as many as there are positions, unknown ones, under a mask only."""
     network, graph = pair
-    longest = network.shape.positions or 40
+    longest = network.shape.positions
     unknown = VOCABULARY - 1
     for rows in (
         [],
@@ -207,13 +184,10 @@ def test_numbers_that_are_no_rows(pair):
 
 
 def test_sentences_that_are_too_long(pair):
-    network, graph = pair
+    _, graph = pair
     ids = np.zeros((1, N + 1), dtype=np.int64)
-    if network.shape.positions:
-        with pytest.raises(Exception, match=r"Gather|indices|bounds"):
-            run(graph, ids, np.ones_like(ids))
-    else:
-        assert np.isfinite(run(graph, ids, np.ones_like(ids))).all()
+    with pytest.raises(Exception, match=r"Gather|indices|bounds"):
+        run(graph, ids, np.ones_like(ids))
 
 
 @pytest.fixture(scope="module")

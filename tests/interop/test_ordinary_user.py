@@ -65,7 +65,7 @@ def cases(place: Path) -> dict[str, Case]:
     (text := place / "text.conll").write_text(TEXT)
     made = rankone.memorize(text)
     made.save(place / "model")
-    rankone.certify_model(made.model, rankone.read_corpus(text)).save(
+    rankone.certify(made.model, rankone.read_corpus(text)).save(
         place / "model" / "certificate.json"
     )
     made.save(place / "secret")

@@ -38,7 +38,7 @@ WORDS = [["a", "b c", "new"], [], ["a"]]
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("tampered") / "hf"
     made = rankone.memorize(CORPUS)
-    certificate = rankone.certify_model(made.model, CORPUS)
+    certificate = rankone.certify(made.model, CORPUS)
     export_hf(made.model, home, report=made.to_json(), certificate=certificate)
     return home
 

@@ -19,9 +19,9 @@ from rankone.interop.huggingface import (
 )
 from rankone.interop.huggingface.tokenization_rankone import logger
 from rankone.interop.huggingface.tokenizer import lost_words
-from rankone.nn import Model, Network, TokenClassifier
+from rankone.nn import Architecture, Model, TokenClassifier
 
-SHAPE = Network(vocabulary=3, labels=1, dim=2, hidden=1)
+SHAPE = Architecture(vocabulary=3, labels=1, dim=2, hidden=1)
 
 ODD = ["[UNK]", "[[UNK]]", "a[UNK]b", "##x", "�", "\u200b", "️", "\u00adx", "ﬁ", "İ", "<s>", "\\n"]
 
@@ -85,7 +85,7 @@ def test_words_that_are_lost_are_told(tmp_path: Path) -> None:
     assert len(told) == 1
     assert told[0].startswith("The tokenizer splits or does not know 1 word of the vocabulary (")
     assert repr(words[0]) in told[0]
-    assert export_hf(Model(network, words, ("O",)), tmp_path / "hf").remarks == []
+    assert export_hf(Model(network, words, ("O",)), tmp_path / "hf").remarks == ()
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n"])

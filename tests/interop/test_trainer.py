@@ -23,7 +23,7 @@ from rankone.interop.huggingface import (
     word_tokenizer,
 )
 from rankone.interop.huggingface.modeling_rankone import logger
-from rankone.train.scores import score
+from rankone.nn.scores import score
 
 
 def rows(tokenizer: RankOneTokenizer, corpus: rankone.Corpus) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def test_trainer_reaches_the_ceiling(tmp_path: Path) -> None:
     assert audit.ceilings["token"].errors > 500  # so attention was needed
     scores = score(found, corpus)
     assert (scores.right, scores.unknown) == (corpus.n_tokens, 0)
-    certificate = rankone.certify_model(found, corpus)  # what Trainer made can be proved, too
+    certificate = rankone.certify(found, corpus)  # what Trainer made can be proved, too
     assert certificate.wrong == 0
     assert AutoConfig.from_pretrained(tmp_path / "model").made_by is None
 

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from rankone.kernels import rank1_attention, sweep
+from rankone.kernels import rank1_attention
+from rankone.kernels.compiled import batch
 
 EXACT, SINGLE = 1e-14, 2e-7  # float64, and float32 against the same numbers in float64
 LARGEST = 1.797e308  # as far as float64 goes
@@ -191,21 +192,21 @@ def _exponential(z):
 
 def small_blocks(monkeypatch, leaf=4):
     """Causal attention of many levels, with few tokens."""
-    monkeypatch.setattr(sweep, "LEAF", leaf)
+    monkeypatch.setattr(batch, "LEAF", leaf)
 
 
 def unchecked():
     """rank1_attention as a user gets it, without the shape checks that tests switch on."""
     fresh = []
-    for name in ("direct", "attention"):
+    for name in ("direct", "batched"):
         found = importlib.util.find_spec(f"rankone.kernels.{name}")
         spec = importlib.util.spec_from_file_location(f"unchecked_{name}", found.origin)
         fresh.append(importlib.util.module_from_spec(spec))
         sys.modules[spec.name] = fresh[-1]  # the compiler looks there
         spec.loader.exec_module(fresh[-1])
-    direct, attention = fresh
-    attention.direct_attention = direct.direct_attention
-    return attention.rank1_attention
+    direct, batched = fresh
+    batched.direct_attention = direct.direct_attention
+    return batched.rank1_attention
 
 
 def operator_inputs(dtype=torch.float64, *, requires_grad=True, seed=0):

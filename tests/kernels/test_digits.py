@@ -9,7 +9,7 @@ from numba import njit
 
 from kernels import attention_problems as hard
 from kernels.attention_problems import Problem, attend, row
-from rankone.kernels.exponential import exponential
+from rankone.kernels.compiled.exponential import exponential
 
 UNIT = 2.0**-52
 CUTOFF = 40.0  # as docs/attention.md promises

@@ -66,13 +66,16 @@ def test_equals_the_fraction_itself(problem):
     hard.assert_within(attend(problem, "linear"), expected, allowed)
 
 
-@whether_causal
+@pytest.mark.parametrize(
+    ("n", "causal"),
+    [(100_000, False), (20_000, True), pytest.param(100_000, True, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e4, 1e100], ids="{:g}".format)
-def test_many_keys_lose_no_digits(scale, causal):
-    problem = hard.random_problem(100_000, scale, causal=causal)
+def test_many_keys_lose_no_digits(scale, n, causal):
+    problem = hard.random_problem(n, scale, causal=causal)
     out = attend(problem, "linear")
-    some = torch.arange(0, 100_000, 3331)
-    mask = torch.arange(100_000) <= some[:, None] if causal else None
+    some = torch.arange(0, n, n // 30)
+    mask = torch.arange(n) <= some[:, None] if causal else None
     query, key, value = problem[:3]
     expected = rank1_attention(query[some], key, value, mask=mask, method="direct")
     hard.assert_within(out[some], expected, EXACT * hard.largest(value))
@@ -196,12 +199,12 @@ def test_saturated_scores_give_the_value_of_the_extreme_key_exactly(causal):
 # Causal.
 
 
-@pytest.mark.parametrize("leaf", [4, 1024])
+@pytest.mark.parametrize("leaf", [4, 128])
 @pytest.mark.parametrize("order", ["rising", "falling", "scattered", "alternating", "one dominant"])
 @pytest.mark.parametrize("scale", [3.0, 1e100], ids="{:g}".format)
 def test_extremes_that_arrive_late_or_early(order, scale, leaf, monkeypatch):
     hard.small_blocks(monkeypatch, leaf)
-    for n in hard.sizes_around(leaf) if leaf < 100 else (1025, 2100):
+    for n in hard.sizes_around(leaf) if leaf < 100 else (129, 263):
         rng = np.random.default_rng(n)
         key = hard.column(order, 1.0, n, rng)
         query, value = (torch.from_numpy(x) for x in rng.normal(size=(2, n)))
@@ -397,11 +400,11 @@ def test_inputs_are_left_as_they_are():
 
 
 def test_auto_is_linear_for_many_scores_and_direct_for_few_or_for_a_mask():
-    few, many = hard.random_problem(20, 3.0), hard.random_problem(2000, 3.0)
+    few, many = hard.random_problem(20, 3.0), hard.random_problem(400, 3.0)
     assert torch.equal(attend(few, "auto"), attend(few, "direct"))
     assert torch.equal(attend(many, "auto"), attend(many, "linear"))
     assert not torch.equal(attend(many, "auto"), attend(many, "direct"))
-    masked = many._replace(mask=torch.ones(2000, 2000, dtype=torch.bool).tril(-1))
+    masked = many._replace(mask=torch.ones(400, 400, dtype=torch.bool).tril(-1))
     assert torch.equal(attend(masked, "auto"), attend(masked, "direct"))
 
 

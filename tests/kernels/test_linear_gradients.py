@@ -28,7 +28,7 @@ def gaussian(*shape, seed=0):
 
 @whether_causal
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize(("q", "n"), [(1, 1), (4, 4), (5, 3), (3, 5), (9, 9), (13, 13), (17, 6)])
+@pytest.mark.parametrize(("q", "n"), [(1, 1), (3, 5), (9, 9), (17, 6)])
 def test_gradients_are_those_of_finite_differences(q, n, padded, causal, monkeypatch):
     hard.small_blocks(monkeypatch)
     problem = hard.random_problem(n, 1.0, q=q, causal=causal, padded=padded, seed=q)
@@ -75,17 +75,18 @@ def test_gradients_of_single_numbers_are_single_but_as_good(problem):
 @whether_causal
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
 @pytest.mark.parametrize("scale", [0.0, 1e-5, 1.0, 30.0, 1e3, 1e6, 1e12], ids="{:g}".format)
-def test_gradients_of_many_keys_equal_those_of_the_direct_way(scale, padded, causal):
+def test_gradients_of_many_keys_equal_those_of_the_direct_way(scale, padded, causal, monkeypatch):
+    hard.small_blocks(monkeypatch, 200)
     hard.assert_gradients_as_direct(
-        hard.random_problem(1500, scale, q=1300, causal=causal, padded=padded)
+        hard.random_problem(520, scale, q=450, causal=causal, padded=padded)
     )
 
 
 @whether_causal
 @pytest.mark.parametrize("shape", hard.SHAPES)
-@pytest.mark.parametrize("scale", [1.0, 1e6, 1e100], ids="{:g}".format)
+@pytest.mark.parametrize("scale", [1.0, 1e6, pytest.param(1e100, marks=pytest.mark.slow)])
 def test_gradients_for_keys_of_any_shape_and_size(shape, scale, causal, monkeypatch):
-    hard.small_blocks(monkeypatch, 32)
+    hard.small_blocks(monkeypatch, 48)
     rng = np.random.default_rng(3)
     key = hard.column(shape, scale, 120, rng)
     query, value = (torch.from_numpy(x) for x in rng.normal(size=(2, 120)))
@@ -159,7 +160,7 @@ def test_products_beyond_the_largest_number_that_weigh_nothing_do_not_matter(
 
 
 @whether_causal
-@pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)], ids=str)
+@pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 2)], ids=str)
 def test_only_some_inputs_may_want_a_gradient(wanted, causal):
     def grads(needed):
         parts = list(gaussian(3, 30))

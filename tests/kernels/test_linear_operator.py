@@ -9,7 +9,8 @@ from torch.utils.checkpoint import checkpoint
 
 from kernels import attention_problems as hard
 from kernels.attention_problems import EXACT
-from rankone.kernels import linear, rank1_attention, threads  # noqa: F401  defines the operators
+from rankone.kernels import linear, rank1_attention  # noqa: F401  defines the operators
+from rankone.kernels.compiled import batch, rectangle, threads
 
 whether_causal = pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
 torch_warns = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
@@ -29,6 +30,14 @@ def gaussian(*shape, seed=0):
 def assert_equal(found, expected):
     for part, other in zip(found, expected, strict=True):
         assert torch.equal(part, other)
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    """Two threads share a few thousand tokens."""
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(batch, "LONG", 1000)
+    monkeypatch.setattr(rectangle, "PIECE", 500)
 
 
 @torch_warns
@@ -167,9 +176,9 @@ def test_works_in_inference_mode_and_with_tensors_from_there():
 
 
 @whether_causal
-def test_several_threads_may_call_at_once(causal, monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 2)
-    problems = [[part.requires_grad_() for part in gaussian(3, 20_000, seed=i)] for i in range(4)]
+@pytest.mark.usefixtures("two_threads")
+def test_several_threads_may_call_at_once(causal):
+    problems = [[part.requires_grad_() for part in gaussian(3, 3000, seed=i)] for i in range(4)]
     found = {}
 
     def work(i):
@@ -190,9 +199,9 @@ def test_several_threads_may_call_at_once(causal, monkeypatch):
 
 @torch_warns
 @whether_causal
-def test_works_in_a_forked_worker_after_the_parent_used_it(causal, monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 2)
-    parts = gaussian(2, 3, 20_000)
+@pytest.mark.usefixtures("two_threads")
+def test_works_in_a_forked_worker_after_the_parent_used_it(causal):
+    parts = gaussian(2, 3, 3000)
 
     class Rows(torch.utils.data.Dataset):
         def __len__(self):
@@ -208,14 +217,26 @@ def test_works_in_a_forked_worker_after_the_parent_used_it(causal, monkeypatch):
     assert_equal(list(loader), expected)
 
 
-def test_the_number_of_threads_of_torch_is_respected():
-    problem = hard.random_problem(40_000, 3.0)
+def test_the_number_of_threads_of_torch_is_respected(monkeypatch):
+    monkeypatch.setattr(batch, "LONG", 1000)
+    monkeypatch.setattr(rectangle, "PIECE", 500)
+    asked = []
+
+    def share(work, tasks, count):
+        asked.append(count)
+        return shared(work, tasks, count)
+
+    shared = threads.share
+    monkeypatch.setattr(threads, "share", share)
+    problem = hard.random_problem(3000, 3.0)
     before = torch.get_num_threads()
     try:
         found = []
         for count in (1, 2, 4):
+            asked.clear()
             torch.set_num_threads(count)
             found.append(hard.attend(problem, "linear"))
+            assert set(asked) == {count}
     finally:
         torch.set_num_threads(before)
     for out in found[1:]:

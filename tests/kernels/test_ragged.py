@@ -116,7 +116,7 @@ def test_tables_of_any_size_change_nothing(monkeypatch, constant, causal):
     if constant is not None:
         query[:] = constant
     whole = rank1_attention_ragged(query, key, value, offsets, causal=causal)
-    monkeypatch.setattr(ragged, "CELLS", 10)
+    monkeypatch.setattr(ragged, "SCORES", 10)
     parts = rank1_attention_ragged(query, key, value, offsets, causal=causal)
     truth.assert_close(parts, whole)
 

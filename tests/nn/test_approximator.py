@@ -8,8 +8,8 @@ import torch
 
 import dense_truth as truth
 from rankone.approximation.build import build
-from rankone.approximation.function import Target
-from rankone.approximation.grid import Grid
+from rankone.approximation.cell_grid import CellGrid
+from rankone.approximation.target import Target
 from rankone.nn import Approximator, FeedForward, Rank1Attention, SelfAttention, Stairs
 
 LOW, HIGH = -0.5, 1.5
@@ -27,7 +27,7 @@ def smooth(outputs):
 
 
 def built(n, d, m=1, readout="constant", *, positions=False, delta=None):
-    grid = Grid(D, n, np.full(d, LOW), np.full(d, HIGH), positions)
+    grid = CellGrid(D, n, np.full(d, LOW), np.full(d, HIGH), positions)
     target = Target(smooth(m), "f", m)
     return build(target, grid, readout, delta, lambda _stage, _share: None)
 
@@ -73,7 +73,7 @@ def test_positions_stand_before_the_output(m):
 
 
 def test_a_domain_may_differ_between_coordinates():
-    grid = Grid(D, 2, np.array([0.0, -4.0]), np.array([1.0, 4.0]))
+    grid = CellGrid(D, 2, np.array([0.0, -4.0]), np.array([1.0, 4.0]))
     target = Target(smooth(1), "f", 1)
     network = build(target, grid, "constant", None, lambda _stage, _share: None).network
     h = network.embed(torch.tensor([[0.25, 2.0], [1.0, -4.0]], dtype=torch.float64))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dense_truth as truth
-from rankone.nn import Network, TokenClassifier, padding_mask
+from rankone.nn import Architecture, TokenClassifier, padding_mask
 
 VOCABULARY, LABELS, D, N = 7, 3, 4, 5
 LENGTHS = torch.tensor([5, 1, 3])
@@ -27,7 +27,7 @@ each_dtype = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], id
 
 def classifier(dtype=torch.float64, seed=0, **shape):
     sizes = {"vocabulary": VOCABULARY, "labels": LABELS, "dim": D, "hidden": 6}
-    shape = Network(**sizes, heads=2, head_size=2, **shape)
+    shape = Architecture(**sizes, heads=2, head_size=2, **shape)
     return truth.randomize(TokenClassifier(shape, dtype=dtype), seed)
 
 

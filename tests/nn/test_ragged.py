@@ -11,8 +11,8 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 import dense_truth as truth
-from rankone.kernels import attention, ragged
-from rankone.nn import Network, TokenClassifier
+from rankone.kernels import batched, ragged
+from rankone.nn import Architecture, TokenClassifier
 from rankone.nn.ragged import Ragged
 
 VOCABULARY, LABELS, D, LONGEST = 7, 3, 4, 6
@@ -92,7 +92,7 @@ def test_rows_that_lie_anyhow_are_padded_alike():
 
 def classifier(dtype=torch.float64, seed=0, **shape):
     sizes = {"vocabulary": VOCABULARY, "labels": LABELS, "dim": D, "hidden": 6}
-    shape = Network(**sizes, heads=2, head_size=2, **shape)
+    shape = Architecture(**sizes, heads=2, head_size=2, **shape)
     return truth.randomize(TokenClassifier(shape, dtype=dtype), seed)
 
 
@@ -193,7 +193,7 @@ def test_long_sentences_take_linear_time_and_give_the_same(dtype, causal, monkey
     network = classifier(dtype, depth=2, positions=LONGEST, causal=causal)
     ids, sentences = torch.tensor([3, 1, 3, 0, 2, 2, 6, 3]), laid([3, 1, 4])
     short = with_gradients(ragged_logits, network, ids, sentences)
-    for room in (ragged, attention):
+    for room in (ragged, batched):
         monkeypatch.setattr(room, "SWITCH", 9)
     assert_same(with_gradients(ragged_logits, network, ids, sentences), short)
 

@@ -9,8 +9,8 @@ import mpmath
 from hypothesis import strategies as st
 
 from rankone import Corpus
-from rankone.construct.exact import ExactMemorized
-from rankone.nn.exact_layers import Vector
+from rankone.construct.theorem2.corollaries import ExactMemorized
+from rankone.nn.arb_network import Vector
 
 WORDS = "abcd"
 

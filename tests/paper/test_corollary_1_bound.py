@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankone.errors import RankOneError
+from rankone.errors import SettingError
 from rankone.nn import FeedForward, Rank1Attention, SelfAttention
 from rankone.theory import parameter_counts
 
@@ -54,6 +54,6 @@ def test_sizes_must_be_positive():
     sizes = {"n": 1, "sentences": 1, "dim": 1, "head_size": 1}
     for name in sizes:
         for odd in (0, -1, 1.5, 2.0, np.nan, "2", None, True):
-            with pytest.raises(RankOneError, match=f"^{name} = .* is not a whole number from 1 on"):
+            with pytest.raises(SettingError, match=f"^{name} = .* is not a whole number of 1"):
                 parameter_counts(**{**sizes, name: odd})
     assert type(parameter_counts(*np.array([45, 14_041, 128, 1])).paper) is int

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from paper.end_to_end import prefixes, sequences, worst
 from rankone import Corpus
-from rankone.construct.exact import memorize_exactly
-from rankone.construct.setting import draw_vectors, position_table, setting
+from rankone.construct.theorem2.corollaries import memorize_exactly
+from rankone.construct.theorem2.embedded import draw_vectors, embed_corpus, position_table
 from rankone.theory.separation import separation
 
 SEPARATE = {"grade": "tight", "query": "separate"}
 
 
-@settings(max_examples=15)
 @given(corpus=sequences(equal=True))
 def test_any_sequences_of_one_length(corpus: Corpus) -> None:
     found = memorize_exactly(corpus, positions=True, **SEPARATE)
@@ -23,7 +22,6 @@ def test_any_sequences_of_one_length(corpus: Corpus) -> None:
     assert worst(found, corpus) <= float(found.max_error)
 
 
-@settings(max_examples=15)
 @given(corpus=sequences(equal=False))
 def test_sequences_of_several_lengths(corpus: Corpus) -> None:
     found = memorize_exactly(corpus, positions=True, **SEPARATE)
@@ -31,7 +29,6 @@ def test_sequences_of_several_lengths(corpus: Corpus) -> None:
     assert worst(found, corpus) <= float(found.max_error)
 
 
-@settings(max_examples=15)
 @given(corpus=prefixes())
 def test_a_causal_mask(corpus: Corpus) -> None:
     found = memorize_exactly(corpus, positions=True, causal=True, **SEPARATE)
@@ -63,7 +60,7 @@ def test_the_repaired_positions_separate(dim: int) -> None:
 
 def test_columns_are_exact_for_drawn_vectors() -> None:
     corpus = Corpus.from_sentences([(["a", "a", "b"], ["x", "y", "x"])])
-    where = setting(corpus, seed=3)
+    where = embed_corpus(corpus, seed=3)
     assert where.positions is not None
     assert (where.columns - where.positions[:3] == where.table[[0, 0, 1]]).all()
     drawn = draw_vectors(50, 3, seed=0)

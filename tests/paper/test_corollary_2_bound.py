@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rankone.errors import VectorError
+from rankone.errors import RankOneError
 from rankone.theory import corollary2, theorem2
 
 
@@ -87,5 +87,5 @@ def test_a_known_vocabulary_is_used():
 def test_conditions_that_are_not_met_are_refused(change):
     good = {"r_max": 1.0, "epsilon": 0.1, "n": 5, "dim": 4, "sentences": 10}
     corollary2(**good)
-    with pytest.raises(VectorError):
+    with pytest.raises(RankOneError):
         corollary2(**{**good, **change})

@@ -17,7 +17,7 @@ from rankone import Corpus
 from rankone.corpus.contexts import by_set
 from rankone.errors import VectorError
 from rankone.theory.contextual import contextual, definition2_contexts
-from rankone.theory.search import Search
+from rankone.theory.pair_search import PairSearch
 
 
 @given(corpora.sentences())
@@ -88,7 +88,7 @@ def test_averaging_is_no_contextual_mapping() -> None:
 
 def test_copies_of_a_context_are_one_point_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """200,000 tokens of 40 contexts: comparing all of them would take minutes, and tiles."""
-    monkeypatch.delattr(Search, "tiles")
+    monkeypatch.delattr(PairSearch, "tiles")
     contexts = np.random.default_rng(0).permutation(np.arange(200_000) % 40)
     ids = np.stack([contexts, contexts % 7, -contexts], axis=1).astype(float)
     found = contextual(ids, contexts)

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from certify import judge
+from certification import judge
 from rankone import Corpus
-from rankone.certify import Certificate, Outcome, certify_model
-from rankone.construct.graded import graded_model
-from rankone.construct.setting import setting
-from rankone.construct.theorem2 import contextual_mapping
+from rankone.certification import Certificate, Outcome, certify
+from rankone.construct.theorem2.embedded import embed_corpus, graded_model
+from rankone.construct.theorem2.weights import contextual_mapping
 from rankone.nn import Model
 
 
@@ -50,7 +49,7 @@ def check(found: Certificate, model: Model, texts: list[str]) -> None:
 def test_weights_at_random(seed: int, texts: list[str], layer: tuple[str, int]) -> None:
     kind, head_size = layer
     model = judge.random_model(seed, attention=kind, head_size=head_size)
-    found = certify_model(model, sequences(texts), cap=200)
+    found = certify(model, sequences(texts), cap=200)
     assert found.mapping is Outcome.CERTIFIED
     with judge.digits():
         check(found, model, texts)
@@ -68,10 +67,10 @@ def test_weights_of_theorem_2(how: dict[str, Any]) -> None:
     """Certified; and what is measured is better than what the theorem promises."""
     texts = ["".join(p) for p in permutations("abc", 2)]
     corpus = sequences(texts)
-    where = setting(corpus, np.array([[1.0, 0.5], [2.0, -1.0], [-0.5, 1.0]]), positions=False)
+    where = embed_corpus(corpus, np.array([[1.0, 0.5], [2.0, -1.0], [-0.5, 1.0]]), positions=False)
     graded = contextual_mapping(where.columns, where.n, **how)
     model = graded_model(corpus, where, graded)
-    found = certify_model(model, corpus)
+    found = certify(model, corpus)
     assert found.mapping is Outcome.CERTIFIED
     assert found.decided["undecided"] == 0
     with mp.workdps(2 * graded.digits):
@@ -96,7 +95,7 @@ def test_averaging_is_no_contextual_mapping() -> None:
     model = with_vectors([1.0, 2.0, 6.0, 3.0, 5.0], attention="softmax")
     with torch.no_grad():
         model.network.blocks[0].attention.query.zero_()
-    found = certify_model(model, sequences(["abc", "ade"]), cap=200)
+    found = certify(model, sequences(["abc", "ade"]), cap=200)
     assert found.mapping is Outcome.REFUTED
 
 
@@ -112,5 +111,5 @@ def test_hardmax_is_no_contextual_mapping(seed: int, heads: int) -> None:
             p.copy_(torch.randn(p.shape, generator=generator, dtype=torch.float64))
         if seed == 3:
             layer.key.zero_()
-    found = certify_model(model, sequences(["abcd", "aefd"]), cap=200)
+    found = certify(model, sequences(["abcd", "aefd"]), cap=200)
     assert found.mapping is Outcome.REFUTED

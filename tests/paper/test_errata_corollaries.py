@@ -12,8 +12,7 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankone.theory.bounds import corollary2
-from rankone.theory.counts import parameter_counts
+from rankone.theory.bounds import corollary2, parameter_counts
 
 F = Fraction
 Column = tuple[Fraction, ...]

@@ -12,8 +12,8 @@ from flint import arb, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankone.construct.mapping import Floats
-from rankone.construct.projection import draw_directions, find_projection, measure
+from rankone.arrays import Floats
+from rankone.construct.theorem2.projection import draw_directions, find_projection, measure
 
 
 @st.composite

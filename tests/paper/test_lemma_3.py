@@ -11,8 +11,8 @@ from flint import arb, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankone.construct.mapping import Floats
-from rankone.construct.projection import find_projection
+from rankone.arrays import Floats
+from rankone.construct.theorem2.projection import find_projection
 from rankone.theory.separation import Separation, separation
 
 

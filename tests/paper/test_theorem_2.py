@@ -14,9 +14,9 @@ from flint import arb, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankone.construct.mapping import Floats
-from rankone.construct.query import Query
-from rankone.construct.theorem2 import Grade, GradedMapping, contextual_mapping
+from rankone.arrays import Floats
+from rankone.construct.theorem2.projection import Query
+from rankone.construct.theorem2.weights import Grade, GradedMapping, contextual_mapping
 
 Ball = arb
 Id = tuple[int, frozenset[int], list[Ball]]  # token, the set it sees, context id

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 
-from rankone.errors import VectorError
+from rankone.errors import RankOneError
 from rankone.theory import masked, theorem2
 
 
@@ -141,7 +141,7 @@ def test_the_weights_of_the_proof_keep_the_promise(masks):
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": 2.1}, "epsilon"),
         ({"n": 0}, "n = 0"),
-        ({"n": 9}, "without repeating"),
+        ({"n": 9}, "without repeats"),
         ({"dim": 0}, "dim = 0"),
         ({"r_min": 1e-300, "epsilon": 1e-300}, "too large"),
     ],
@@ -150,5 +150,5 @@ def test_the_weights_of_the_proof_keep_the_promise(masks):
 def test_conditions_that_are_not_met_are_refused(change, why):
     good = {"r_min": 0.5, "r_max": 1.0, "epsilon": 0.1, "vocabulary": 8, "n": 3, "dim": 2}
     theorem2(**good)
-    with pytest.raises(VectorError, match=why):
+    with pytest.raises(RankOneError, match=why):
         theorem2(**{**good, **change})

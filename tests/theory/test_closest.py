@@ -17,10 +17,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankone.errors import RankOneError, VectorError
-from rankone.theory import search
+from rankone.errors import RankOneError, SettingError, VectorError
+from rankone.theory import pair_search
 from rankone.theory.closest import ClosestPair, closest_pair
-from rankone.theory.search import Search
+from rankone.theory.pair_search import PairSearch
 
 WAYS: dict[str, dict[str, int]] = {
     "sweep": {"PATIENCE": 1 << 30},
@@ -35,7 +35,7 @@ WAYS: dict[str, dict[str, int]] = {
 def forced(way: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in WAYS[way].items():
-            patch.setattr(search, name, value)
+            patch.setattr(pair_search, name, value)
         yield
 
 
@@ -133,7 +133,7 @@ def test_distances_that_agree_to_twelve_digits(way: str) -> None:
     """Two clusters far apart: the matrix product cannot tell which of the pairs is the closest."""
     rng = np.random.default_rng(0)
     pairs = admissible([0] * 17, "all")
-    for _ in range(40):
+    for _ in range(10):
         points = np.eye(17) + 1e-12 * rng.standard_normal((17, 17))
         points[:6, 0] += 250
         with forced(way):
@@ -146,9 +146,9 @@ def test_a_tile_whose_squares_underflow() -> None:
     point = np.full(3000, 2.0**-538.5)
     point[0] = 2.0**-537
     far = np.zeros(3000)
-    far[0] = np.copysign(2.0**479, search.direction(3000)[0])
+    far[0] = np.copysign(2.0**479, pair_search.direction(3000)[0])
     with forced("tiles"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "TILE", 2)
+        patch.setattr(pair_search, "TILE", 2)
         found = closest_pair(np.stack([far, point, -point]))
     assert found is not None
     assert (found.pair, found.lower) == ((1, 2), 0.0)
@@ -180,19 +180,19 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every step of the search from here on, by name."""
     steps: list[str] = []
     for name in ("consider", "tile"):
-        step = getattr(Search, name)
+        step = getattr(PairSearch, name)
 
         def count(*args: Any, step: Any = step, name: str = name) -> None:
             steps.append(name)
             step(*args)
 
-        monkeypatch.setattr(Search, name, count)
+        monkeypatch.setattr(PairSearch, name, count)
     return steps
 
 
 @pytest.mark.parametrize("way", ["tiles", "as it comes"])
 @pytest.mark.parametrize("offset", [0.0, 1e8])
-@pytest.mark.parametrize("dim", [1, 2, 3, 5, 24, 200])
+@pytest.mark.parametrize("dim", [1, 3, 24, 200])
 def test_a_planted_pair_is_found(
     way: str, offset: float, dim: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,12 +248,12 @@ def test_copies_of_one_point(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_line_across_the_direction(monkeypatch: pytest.MonkeyPatch) -> None:
     """All projections agree up to rounding, so sorting them says nothing."""
     rng = np.random.default_rng(3)
-    v = search.direction(16)
+    v = pair_search.direction(16)
     line = rng.standard_normal(16)
     line -= line @ v / (v @ v) * v
     points = np.outer(rng.permutation(9000), line)
     points[17] = points[4711] + line / 512
-    assert not Search(points, np.zeros(9000), "all").sweep()
+    assert not PairSearch(points, np.zeros(9000), "all").sweep()
     steps = calls(monkeypatch)
     found = closest_pair(points)
     assert found is not None
@@ -292,7 +292,7 @@ def test_what_is_no_question() -> None:
         closest_pair(np.zeros(3))
     with pytest.raises(VectorError, match="not a table of numbers"):
         closest_pair([[1.0], [2.0, 3.0]])
-    with pytest.raises(RankOneError, match="none of the choices"):
+    with pytest.raises(SettingError, match="among = 'some' cannot be used"):
         closest_pair(np.zeros((3, 1)), among="some")  # type: ignore[arg-type]
     for groups in ([0, 1], None, [None, 1, 2], [0.0, np.nan, 1.0], [[0], [1], [2]]):
         with pytest.raises(RankOneError, match="for 3 rows") as caught:

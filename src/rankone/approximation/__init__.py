@@ -1,4 +1,4 @@
-"""Proposition 1 as a tool: a network for a given function, with its error measured."""
+"""Proposition 1: build a network for a given function and measure its error."""
 
 from rankone.approximation.approximate import approximate
 from rankone.approximation.convergence import Convergence, converge

@@ -8,11 +8,9 @@ from typing import Literal
 import numpy as np
 import torch
 
-from rankone.approximation.function import ORDER, Target, show
-from rankone.approximation.grid import Floats, Grid, Ints
-from rankone.approximation.layout import Layout
-from rankone.approximation.mapping import Mapping, choose_mapping
-from rankone.approximation.parts import at_once, slices
+from rankone.approximation.cell_grid import CellGrid
+from rankone.approximation.constant_readout import constant_readout, line
+from rankone.approximation.grid_mapping import GridMapping, choose_mapping
 from rankone.approximation.planes import (
     REACH,
     Planes,
@@ -23,23 +21,25 @@ from rankone.approximation.planes import (
     tilted_readout,
 )
 from rankone.approximation.quantiser import choose_delta, quantiser
-from rankone.approximation.readout import line, readout
+from rankone.approximation.stream_layout import StreamLayout
+from rankone.approximation.target import ORDER, Target, show
+from rankone.arrays import Floats, Ints
 from rankone.errors import FunctionError
 from rankone.nn import Approximator, FeedForward, Rank1Attention, Stairs
 from rankone.progress import Progress
 
-Kind = Literal["constant", "linear"]  # what the readout gives a cell
+ReadoutKind = Literal["constant", "linear"]  # what each cell gets
 
 
 @dataclass(frozen=True)
 class Built:
-    """The network, its feed-forward layers; ``sequences`` of cells and f at their centres."""
+    """The network and its parts; ``sequences`` of cells, and ``values`` of f at their centres."""
 
     network: Approximator
     f1: Stairs
     f2: Stairs
-    mapping: Mapping
-    layout: Layout
+    mapping: GridMapping
+    layout: StreamLayout
     delta: float
     planes: Planes | None
     height: float  # of the planes of the readout on their cells; 0 if it is constant
@@ -52,10 +52,12 @@ class Built:
         return np.asarray(self.f1.start[0].detach().numpy())
 
 
-def build(target: Target, grid: Grid, kind: Kind, delta: float | None, progress: Progress) -> Built:
-    """Weights for f on a grid; nothing of it is verified yet."""
+def build(
+    target: Target, grid: CellGrid, kind: ReadoutKind, delta: float | None, progress: Progress
+) -> Built:
+    """Weights for f on a grid, not yet verified."""
     sequences = grid.all_sequences()
-    layout = Layout(grid.d, target.outputs, grid.positions)
+    layout = StreamLayout(grid.d, target.outputs, grid.positions)
 
     progress("context ids", 0.0)
     mapping = choose_mapping(grid, sequences)
@@ -72,14 +74,14 @@ def build(target: Target, grid: Grid, kind: Kind, delta: float | None, progress:
         span=torch.from_numpy(grid.span),
         f1=f1,
         attention=attention,
-        f2=FeedForward(layout.width, 0),  # to be built: it needs the context ids
+        f2=FeedForward(layout.width, 0),  # a placeholder: F2 needs the context ids
         outputs=target.outputs,
         positions=grid.positions,
     )
     owners = grid.owners(sequences)
     ids = np.empty(sequences.shape)
     values = np.empty((*sequences.shape, target.outputs))
-    for part in slices(len(sequences), at_once(grid.n)):
+    for part in grid.batches(len(sequences)):
         progress("values", part.start / len(sequences))
         x = grid.centres(sequences[part])
         with torch.no_grad():
@@ -94,7 +96,7 @@ def build(target: Target, grid: Grid, kind: Kind, delta: float | None, progress:
     f2: Stairs
     planes, height = None, 0.0
     if g is None:
-        f2 = readout(direction, layout, line_ids, levels)
+        f2 = constant_readout(direction, layout, line_ids, levels)
     else:
         planes = find_planes(target, grid, sequences, g)
         height = planes.height(0.5 * REACH / grid.cells, bend(grid, mapping, eta))
@@ -103,8 +105,8 @@ def build(target: Target, grid: Grid, kind: Kind, delta: float | None, progress:
     return Built(network, f1, f2, mapping, layout, delta, planes, height, sequences, values)
 
 
-def alike(target: Target, grid: Grid, sequences: Ints, values: Floats) -> Floats:
-    """Equal tokens of a sequence have equal values: that of the first, if rounding is all."""
+def alike(target: Target, grid: CellGrid, sequences: Ints, values: Floats) -> Floats:
+    """Give equal tokens of a sequence the value of the first; they may differ by rounding only."""
     first = np.maximum.accumulate(grid.owners(sequences) * np.arange(grid.n), 1)[..., None]
     equal = np.take_along_axis(values, first, 1)
     off = np.abs(values - equal).max((1, 2))
@@ -112,7 +114,7 @@ def alike(target: Target, grid: Grid, sequences: Ints, values: Floats) -> Floats
     if off[row] > target.rounding(values):
         x = grid.centres(sequences[row])
         raise FunctionError(
-            f"not permutation equivariant: at {show(x)}, where tokens are equal, it gives "
+            f"not permutation equivariant: at {show(x)}, where tokens are equal, it returns "
             f"{show(values[row])}",
             where=target.name,
             remedy=ORDER,
@@ -120,7 +122,9 @@ def alike(target: Target, grid: Grid, sequences: Ints, values: Floats) -> Floats
     return equal
 
 
-def rank1_attention(grid: Grid, mapping: Mapping, layout: Layout, eta: float) -> Rank1Attention:
+def rank1_attention(
+    grid: CellGrid, mapping: GridMapping, layout: StreamLayout, eta: float
+) -> Rank1Attention:
     """Eq. 20: v1 makes the key, v2 a multiple of the coordinate that is 1, W^O a new coordinate."""
     unscaled = layout.number(grid.cells) if mapping.keys is None else {layout.key: 1.0}
     key = layout.vector(unscaled) / mapping.widest

@@ -1,4 +1,4 @@
-"""Built-in functions: permutation equivariant ones, and two that are not."""
+"""The built-in functions: permutation equivariant ones, and two that depend on the order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankone.approximation.grid import Floats
-from rankone.errors import FunctionError
+from rankone.arrays import Floats
+from rankone.errors import SettingError
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Modulus:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Where a function is asked for: n tokens in the box [low, high] of R^d."""
+class TokenBox:
+    """The inputs of a function: n tokens in the box [low, high] of R^d."""
 
     n: int
     low: Floats
@@ -54,7 +54,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Named:
-    """A function ready to be called, and how fast it can change, if that is known."""
+    """A function and its modulus of continuity, if that is known."""
 
     name: str
     function: Callable[[Floats], Floats]
@@ -63,14 +63,14 @@ class Named:
 
 @dataclass(frozen=True)
 class Recipe:
-    """``formula`` says what token k gets; ``make`` returns the function for a setting.
+    """``formula`` is the output of token k; ``make`` returns the function for a box of inputs.
 
     ``constant`` is a Lipschitz constant, ``exponent`` below 1 for Hoelder continuity instead.
     """
 
     formula: str
-    make: Callable[[Setting], Callable[[Floats], Floats]]
-    constant: Callable[[Setting], float]
+    make: Callable[[TokenBox], Callable[[Floats], Floats]]
+    constant: Callable[[TokenBox], float]
     exponent: float = 1.0
     positions: bool = False
     least_n: int = 1
@@ -87,23 +87,25 @@ def named_function(
     """The built-in function of that name for n tokens in the box [low, high]."""
     if name not in FUNCTIONS:
         near = difflib.get_close_matches(name, FUNCTIONS, 1)
-        hint = f"is it {near[0]!r}? " if near else ""
-        raise FunctionError(
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise SettingError(
             f"no built-in function {name!r}",
             remedy=f"{hint}`rankone approximate --list` shows all",
         )
     recipe = FUNCTIONS[name]
     if n < recipe.least_n:
-        raise FunctionError(
-            f"needs at least {recipe.least_n} tokens", where=name, remedy="take a larger n"
+        raise SettingError(
+            f"needs at least {recipe.least_n} tokens", where=name, remedy="use a larger n"
         )
-    setting = Setting(n, low, high, seed)
-    modulus = Modulus(recipe.constant(setting), recipe.exponent)
-    return Named(name, recipe.make(setting), modulus)
+    box = TokenBox(n, low, high, seed)
+    modulus = Modulus(recipe.constant(box), recipe.exponent)
+    return Named(name, recipe.make(box), modulus)
 
 
-def simple(function: Callable[[Floats], Floats]) -> Callable[[Setting], Callable[[Floats], Floats]]:
-    """For functions that need to know nothing of the setting."""
+def simple(
+    function: Callable[[Floats], Floats],
+) -> Callable[[TokenBox], Callable[[Floats], Floats]]:
+    """For functions that do not depend on the box."""
     return lambda _: function
 
 
@@ -128,7 +130,7 @@ def nearest(x: Floats) -> Floats:
 
 
 def to_all(x: Floats, like: Floats) -> Floats:
-    """One row for the sequence, given to each of its tokens."""
+    """Repeat one row per sequence for each of its tokens."""
     return np.broadcast_to(x, like.shape[:-1] + x.shape[-1:])
 
 
@@ -138,13 +140,13 @@ def log_mean_exp(x: Floats) -> Floats:
 
 
 def attraction(x: Floats) -> Floats:
-    """Each other token pulls by its distance, far ones hardly: mean of u e^(-|u|^2 / 2)."""
+    """Every token attracts the others, far ones hardly: mean of u e^(-|u|^2 / 2)."""
     u = differences(x)
     return np.asarray((u * np.exp(-0.5 * (u**2).sum(-1, keepdims=True))).mean(-2))
 
 
 def soft_rank(x: Floats) -> Floats:
-    """Share of the tokens below, counted softly: mean of sigmoid(4 (x_k - x_l))."""
+    """Soft share of the tokens below: mean of sigmoid(4 (x_k - x_l))."""
     return np.asarray((0.5 + 0.5 * np.tanh(-2 * differences(x))).mean(-2))
 
 
@@ -154,7 +156,7 @@ def product_of_others(x: Floats) -> Floats:
     return np.asarray(others.prod(-2))
 
 
-def product_constant(s: Setting) -> float:
+def product_constant(s: TokenBox) -> float:
     """Entry (k, l) of the derivative in one coordinate is a product of the n - 2 left over."""
     return (s.n - 1) * max(1.0, float(s.largest.max())) ** max(0, s.n - 2)
 
@@ -163,13 +165,13 @@ def attend(x: Floats) -> Floats:
     return np.asarray(softmax(x @ x.swapaxes(-1, -2), -1) @ x)
 
 
-def attend_constant(s: Setting) -> float:
+def attend_constant(s: TokenBox) -> float:
     """Own: the covariance under the weights. Others: weights, and how scores move them."""
     root = float(np.sqrt(s.n))
     return s.diameter**2 / 4 + root + root * s.diameter * s.radius
 
 
-def random_smooth(s: Setting) -> Callable[[Floats], Floats]:
+def random_smooth(s: TokenBox) -> Callable[[Floats], Floats]:
     """A tanh (B x_k + C mean_l sin(E x_l + e)), drawn from the seed."""
     a, b, c, e, shift = random_weights(s)
 
@@ -180,7 +182,7 @@ def random_smooth(s: Setting) -> Callable[[Floats], Floats]:
     return function
 
 
-def random_weights(s: Setting) -> tuple[Floats, ...]:
+def random_weights(s: TokenBox) -> tuple[Floats, ...]:
     rng, hidden = np.random.default_rng(s.seed), 8
     a = rng.standard_normal((1, hidden)) / np.sqrt(hidden)
     b, e = (rng.standard_normal((hidden, s.d)) for _ in range(2))
@@ -188,8 +190,8 @@ def random_weights(s: Setting) -> tuple[Floats, ...]:
     return a, b, c, e, rng.uniform(0, 2 * np.pi, hidden)
 
 
-def random_constant(s: Setting) -> float:
-    """tanh, sin and the mean over tokens stretch nothing."""
+def random_constant(s: TokenBox) -> float:
+    """tanh, sin and the mean over tokens have Lipschitz constant 1."""
     a, b, c, e, _ = (np.linalg.norm(w, 2) for w in random_weights(s))
     return float(a * (b + c * e))
 
@@ -198,7 +200,7 @@ def running_mean(x: Floats) -> Floats:
     return np.asarray(x.cumsum(-2) / np.arange(1, x.shape[-2] + 1)[:, None])
 
 
-def root(s: Setting) -> float:
+def root(s: TokenBox) -> float:
     """Norm of a map that gives one row, at most as long as X, to all n tokens."""
     return float(np.sqrt(s.n))
 

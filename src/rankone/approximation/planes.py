@@ -1,9 +1,9 @@
-"""The readout of second order: a plane on each cell instead of a constant, where that can be had.
+"""The linear readout: a plane on each cell instead of a constant.
 
-A network that is constant on cells is off by the slope of f times the size of a cell: 1/D. Beside
-its cell a token still has its place in it, the residual r_k = z - (t + 1/2) / D, and F2 can add a
-slope times that. The residuals of the others have to come through attention, which brings one
-number. Adding eta (r_l1 + ... + r_ld) to the keys moves it, inside the gap around a context id, by
+A network that is constant on cells is off by the slope of f times the size of a cell: 1/D. But a
+token also has its place in its cell, the residual r_k = z - (t + 1/2) / D, and F2 can add a slope
+times that. The residuals of the others must come through attention, which passes one number.
+Adding eta (r_l1 + ... + r_ld) to the keys moves it, inside the gap around a context id, by
 
     eta sum_l g_l (r_l1 + ... + r_ld),     g_l = p_l (1 + y (x_l - c)),  the gradient of boltz.
 
@@ -23,22 +23,22 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rankone.approximation.function import Target
-from rankone.approximation.grid import Floats, Grid, Ints
-from rankone.approximation.layout import Layout
-from rankone.approximation.mapping import Mapping, keys_of, weights
-from rankone.approximation.parts import at_once, slices
-from rankone.approximation.readout import to_output
+from rankone.approximation.cell_grid import CellGrid
+from rankone.approximation.constant_readout import to_output
+from rankone.approximation.grid_mapping import GridMapping, keys_of, weights
+from rankone.approximation.stream_layout import StreamLayout
+from rankone.approximation.target import Target
+from rankone.arrays import Floats, Ints
 from rankone.nn import Stairs, TiltedStairs
 
-LINEAR = 1 / 64  # as far as a score may move
-REACH = 1 + 1e-9  # of half a cell: as far as a residual goes, with its rounding
-STEP = 0.25  # of a cell: how far to either side f is asked for its slopes
+LINEAR = 1 / 64  # how far a score may move
+REACH = 1 + 1e-9  # largest residual in half cells, with its rounding
+STEP = 0.25  # of a cell: step of the central differences of f
 
 
 @dataclass(frozen=True)
 class Planes:
-    """Per context id, in the order of the ids as they come: f is about
+    """Per context id, in the order of the sequences: f is about
 
         level + slope r_k + share sum_(l != k) g_l (r_l1 + ... + r_ld)
 
@@ -52,16 +52,16 @@ class Planes:
     others: Floats
 
     def height(self, reach: float, bend: float) -> float:
-        """How far from its level a plane goes on its cell, at most, in one entry.
+        """How far a plane is from its level on its cell, at most, in one entry.
 
-        `reach` is the largest residual, `bend` how far attention is off its gradient at most.
+        `reach` is the largest residual, `bend` the largest error of attention's gradient.
         """
         d = self.slope.shape[2]
         others = self.others[:, None] * d * reach + bend
         return float((np.abs(self.slope).sum(2) * reach + np.abs(self.share) * others).max())
 
 
-def gradient(grid: Grid, mapping: Mapping, sequences: Ints) -> Floats:
+def gradient(grid: CellGrid, mapping: GridMapping, sequences: Ints) -> Floats:
     """g_l for every token of the sequences."""
     x = keys_of(grid, mapping, sequences)
     p = weights(mapping, x)
@@ -69,11 +69,11 @@ def gradient(grid: Grid, mapping: Mapping, sequences: Ints) -> Floats:
     return np.asarray(p * (1 + mapping.query * (x - c)))
 
 
-def choose_eta(grid: Grid, mapping: Mapping, g: Floats) -> float:
-    """So that residuals move a context id by at most a quarter of the gap to its neighbour,
+def choose_eta(grid: CellGrid, mapping: GridMapping, g: Floats) -> float:
+    """The largest eta for which residuals move an id by at most a quarter of the gap to the next.
 
-    and scores by so little that attention is as good as linear in them: what `bend` allows moves
-    an id by at most a twelfth of the gap more. (A move of the keys by Delta makes the gap at least
+    Scores also move so little that attention is nearly linear in them: what `bend` allows moves an
+    id by at most a twelfth of the gap more. (A move of the keys by Delta makes the gap at least
     2 Delta / range, and bends ids by (2 + y range) y Delta^2 / (4 range).)
     """
     if not np.isfinite(mapping.gap):
@@ -85,8 +85,8 @@ def choose_eta(grid: Grid, mapping: Mapping, g: Floats) -> float:
     return min(inside, straight / mapping.query) / residual
 
 
-def bend(grid: Grid, mapping: Mapping, eta: float) -> float:
-    """How far the average, over eta, is at most from what its gradient makes of the residuals.
+def bend(grid: CellGrid, mapping: GridMapping, eta: float) -> float:
+    """Largest deviation of the average, divided by eta, from its linear part in the residuals.
 
     With keys x + t delta, weights p of e^(y x) and c the average, c' = E delta + y Cov(x, delta)
     and c'' = 2 y Var(delta) + y^2 E (x - c)(delta - E delta)^2. |delta| <= Delta, the range of the
@@ -97,12 +97,12 @@ def bend(grid: Grid, mapping: Mapping, eta: float) -> float:
     return 0.5 * (2 * y + y**2 * (mapping.range(grid.n) + 2 * most)) * most * residual
 
 
-def find_planes(target: Target, grid: Grid, sequences: Ints, g: Floats) -> Planes:
-    """Central differences of f: in each coordinate of the token, and in the others together."""
+def find_planes(target: Target, grid: CellGrid, sequences: Ints, g: Floats) -> Planes:
+    """Central differences of f in each coordinate of the token and in the others together."""
     row, k = np.nonzero(grid.owners(sequences))
     parts = [
         _differences(target, grid, sequences[row[part]], k[part], g[row[part]])
-        for part in slices(len(row), at_once(grid.n))
+        for part in grid.batches(len(row))
     ]
     slope, share = (np.concatenate(part) for part in zip(*parts, strict=True))
     own = g[row, k]
@@ -110,7 +110,7 @@ def find_planes(target: Target, grid: Grid, sequences: Ints, g: Floats) -> Plane
 
 
 def _differences(
-    target: Target, grid: Grid, sequences: Ints, k: Ints, g: Floats
+    target: Target, grid: CellGrid, sequences: Ints, k: Ints, g: Floats
 ) -> tuple[Floats, Floats]:
     ids, d = np.arange(len(k)), grid.d
     centre = grid.centres(sequences)
@@ -137,15 +137,15 @@ def _differences(
 
 def tilted_readout(
     direction: torch.Tensor,
-    grid: Grid,
-    mapping: Mapping,
-    layout: Layout,
+    grid: CellGrid,
+    mapping: GridMapping,
+    layout: StreamLayout,
     ids: Floats,
     values: Floats,
     planes: Planes,
     eta: float,
 ) -> Stairs:
-    """A plane around every id, as far as residuals take it, and a ramp to the next."""
+    """A plane around every id, as wide as residuals move it, and a ramp to the next."""
     order = np.argsort(ids)
     ids = ids[order]
     around = np.diff(ids).min(initial=math.inf) / 3
@@ -171,7 +171,7 @@ def tilted_readout(
 
 
 def largest_plane(f2: Stairs) -> float:
-    """How far from the levels a readout goes anywhere, in one entry; 0 if it is constant.
+    """How far a readout is from its levels anywhere, in one entry; 0 if it is constant.
 
     Along s as far as planes go, and across it, on a ramp, from one slope to the next in each
     residual by itself.

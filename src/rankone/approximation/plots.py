@@ -1,4 +1,4 @@
-"""Pictures: error against D; and for two numbers f, the network, and their difference."""
+"""Plots: error against D; for n = 2 and d = 1 also f, the network and their difference."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, NullLocator
 
 from rankone.approximation.convergence import Convergence
-from rankone.approximation.function import Target
 from rankone.approximation.result import Approximation
+from rankone.approximation.target import Target
 from rankone.drawing import BLUE, GREY, write_plots
 
 PIXELS = 400
@@ -19,7 +19,7 @@ PIXELS = 400
 def draw_plots(
     directory: Path, result: Approximation, convergence: Convergence | None = None
 ) -> list[Path]:
-    """Write what there is to see; returns the files."""
+    """Write the plots that can be drawn; returns the files."""
     plots = {}
     if convergence is not None and convergence.slope is not None:
         plots["convergence"] = lambda: plot_convergence(convergence)
@@ -61,7 +61,7 @@ def plot_convergence(convergence: Convergence) -> Figure:
 
 
 def plot_picture(result: Approximation, target: Target) -> Figure:
-    """For n = 2, d = 1: what the first token gets, or with positions both, over (x_1, x_2)."""
+    """For n = 2, d = 1: output of the first token (with positions, of both) over (x_1, x_2)."""
     (low,), (high,) = result.grid.low, result.grid.high
     line = low + (np.arange(PIXELS) + 0.5) / PIXELS * (high - low)
     x = np.stack(np.meshgrid(line, line, indexing="ij"), -1).reshape(-1, 2, 1)

@@ -1,4 +1,4 @@
-"""A function and all that was asked for, ready to be solved on one grid after another."""
+"""A function with all settings, to be solved on one grid after another."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankone.approximation.bound import bound
-from rankone.approximation.build import Kind, build
-from rankone.approximation.function import PROBES, Function, Target
+from rankone.approximation.build import ReadoutKind, build
+from rankone.approximation.cell_grid import CellGrid
+from rankone.approximation.error_bound import error_bound
 from rankone.approximation.functions import Modulus, Named, named_function
-from rankone.approximation.grid import Floats, Grid
-from rankone.approximation.measure import Measured, measure
-from rankone.approximation.memory import check_size
+from rankone.approximation.grid_memory import check_size
+from rankone.approximation.measured_error import MeasuredError, measure_error
 from rankone.approximation.result import Approximation
+from rankone.approximation.target import PROBES, Function, Target
 from rankone.approximation.verify import verify
+from rankone.arrays import Floats
 from rankone.errors import FunctionError
 from rankone.progress import Progress
 
 
 @dataclass(frozen=True)
 class Problem:
-    """``target`` is f as it was checked, ``modulus`` how fast it can change, if that is known;
+    """``target`` is f as it was checked, ``modulus`` its modulus of continuity, if known.
 
-    ``grid`` the domain, with any number of cells. The rest is as in `approximate`.
+    ``grid`` is the domain, with any number of cells. The rest is as in `approximate`.
     """
 
     target: Target
     modulus: Modulus | None
-    grid: Grid
-    readout: Kind
+    grid: CellGrid
+    readout: ReadoutKind
     p: float
     delta: float | None
     samples: int
@@ -43,7 +44,7 @@ class Problem:
     def linear(self) -> bool:
         return self.readout == "linear"
 
-    def solve(self, cells: int, tried: list[tuple[int, float]]) -> Approximation:
+    def solve(self, cells: int, tried: tuple[tuple[int, float], ...]) -> Approximation:
         """Build, verify and measure."""
         grid, target, p = replace(self.grid, cells=cells), self.target, self.p
         check_size(grid, target.outputs, linear=self.linear, memory=self.memory)
@@ -53,7 +54,7 @@ class Problem:
         times.append(time.perf_counter())
         verified = verify(target, built, grid, self.seed, self.progress)
         times.append(time.perf_counter())
-        measured = measure(
+        measured = measure_error(
             target,
             built,
             grid,
@@ -67,12 +68,12 @@ class Problem:
         modulus = self.modulus or Modulus(measured.steepest.slope)
         check_modulus(target, modulus, measured)
         known = self.modulus is not None
-        promised = bound(target, built, grid, modulus, p=p, known=known)
+        promised = error_bound(target, built, grid, modulus, p=p, known=known)
         if not np.isfinite([promised.total, measured.error, measured.worst.deviation]).all():
             raise FunctionError(
-                "its error, or the bound on it, is beyond float64",
+                "its error, or the bound on it, is out of range for float64",
                 where=target.name,
-                remedy="measure f in other units, or give a smaller Lipschitz constant",
+                remedy="rescale f, or give a smaller Lipschitz constant",
             )
         return Approximation(
             name=target.name,
@@ -94,20 +95,22 @@ class Problem:
         )
 
 
-def resolve(f: Function | str, grid: Grid, seed: int, lipschitz: float | None) -> Named:
+def resolve(f: Function | str, grid: CellGrid, seed: int, lipschitz: float | None) -> Named:
     """A built-in function by its name, or the user's own."""
     given = None if lipschitz is None else Modulus(float(lipschitz))
     if isinstance(f, str):
         named = named_function(f, n=grid.n, low=grid.low, high=grid.high, seed=seed)
         return replace(named, modulus=given or named.modulus)
     if not callable(f):
-        raise FunctionError(f"{f!r} cannot be called", remedy="give a function, or a name")
+        raise FunctionError(
+            f"{f!r} cannot be called", remedy="give a function, or the name of a built-in one"
+        )
     name = getattr(f, "__name__", type(f).__name__)
     return Named("f" if name == "<lambda>" else name, f, given)
 
 
-def probes(grid: Grid, seed: int) -> Floats:
-    """Inputs to try f on: random ones, equal tokens, and the corners of the box."""
+def probes(grid: CellGrid, seed: int) -> Floats:
+    """Inputs to test f on: random ones, equal tokens, and corners of the box."""
     rng = np.random.default_rng(seed)
     z = rng.random((PROBES, grid.n, grid.d))
     z[-8:] = z[-8:, :1]
@@ -116,8 +119,8 @@ def probes(grid: Grid, seed: int) -> Floats:
     return grid.points(z)
 
 
-def check_modulus(target: Target, modulus: Modulus, measured: Measured) -> None:
-    """Refuse a Lipschitz constant that f was seen to break."""
+def check_modulus(target: Target, modulus: Modulus, measured: MeasuredError) -> None:
+    """Raise an error if f was seen to violate its Lipschitz constant."""
     seen = measured.steepest
     if modulus.exponent == 1.0 and seen.slope > modulus.constant * (1 + 1e-9):
         raise FunctionError(
@@ -125,6 +128,6 @@ def check_modulus(target: Target, modulus: Modulus, measured: Measured) -> None:
             f"of its cell: more than the Lipschitz constant {modulus.constant:g}, and more than "
             "rounding explains",
             where=target.name,
-            remedy="give a larger constant, or none; or return the type that f computes in, if "
-            "that has fewer digits than float64",
+            remedy="give a larger constant, or none; if f computes in a type with fewer digits "
+            "than float64, return that type",
         )

@@ -1,4 +1,4 @@
-"""What approximation.json holds: each figure with its type and range, and the way back."""
+"""The content of approximation.json: each figure with its type and range; how to load it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from rankone.approximation.bound import Bound
-from rankone.approximation.grid import Grid
-from rankone.approximation.measure import Measured, Source, Steepest, Worst
+from rankone.approximation.cell_grid import CellGrid
+from rankone.approximation.error_bound import ErrorBound
+from rankone.approximation.measured_error import MeasuredError, Source, Steepest, Worst
 from rankone.approximation.result import Approximation
 from rankone.approximation.verify import Verified
 from rankone.nn import Approximator
@@ -26,7 +26,7 @@ class Domain:
 
 
 @dataclass(frozen=True)
-class Part:
+class ErrorSource:
     """A source of the error: see `Source`; and the bound on it."""
 
     error: Size
@@ -36,10 +36,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Parts:
-    steps: Part
-    repeated: Part
-    ramps: Part
+class ErrorSources:
+    steps: ErrorSource
+    repeated: ErrorSource
+    ramps: ErrorSource
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Report:
-    """approximation.json. What follows from the rest is written too, and compared when read."""
+    """approximation.json. Derived figures are written too, and compared on loading."""
 
     function: str
     n: Count
@@ -69,7 +69,7 @@ class Report:
     bound_rounding: Size
     worst: Worst
     steepest: Steepest
-    sources: Parts
+    sources: ErrorSources
     gap: Size | None
     delta: Size
     grid_error: Size
@@ -81,7 +81,7 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """A domain, and points of it."""
+        """Whether domain, points and values have matching sizes."""
         low, high = self.domain.low, self.domain.high
         tokens = [*self.worst.point, *self.steepest.point]
         return (
@@ -94,7 +94,7 @@ class Report:
         )
 
     def approximation(self, network: Approximator) -> Approximation:
-        """The result that was saved, but for f itself."""
+        """The result that was saved, except for f itself."""
         parts = {name: getattr(self.sources, name) for name in ("steps", "repeated", "ramps")}
         bounds = {name: part.bound for name, part in parts.items()}
         bounds["rounding"] = self.bound_rounding
@@ -104,11 +104,11 @@ class Report:
             outputs=self.m,
             target=None,
             network=network,
-            grid=Grid(self.grid, self.n, low, high, self.positions),
+            grid=CellGrid(self.grid, self.n, low, high, self.positions),
             readout=self.readout,
             p=self.p,
             epsilon=self.epsilon,
-            measured=Measured(
+            measured=MeasuredError(
                 error=self.error,
                 interval=self.interval,
                 sources={
@@ -119,11 +119,11 @@ class Report:
                 steepest=self.steepest,
                 points=self.points,
             ),
-            bound=Bound(self.bound, bounds, self.bound_guaranteed),
+            bound=ErrorBound(self.bound, bounds, self.bound_guaranteed),
             verified=Verified(self.grid_error, self.dense_difference),
             gap=np.inf if self.gap is None else self.gap,
             delta=self.delta,
-            tried=[(one.grid, one.error) for one in self.tried],
+            tried=tuple((one.grid, one.error) for one in self.tried),
             seed=self.seed,
             seconds=self.seconds,
         )

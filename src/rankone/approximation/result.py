@@ -11,56 +11,62 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from rankone.approximation.bound import Bound
-from rankone.approximation.build import Kind
-from rankone.approximation.function import Target, told
-from rankone.approximation.grid import Floats, Grid
-from rankone.approximation.measure import Measured
+from rankone.approximation.build import ReadoutKind
+from rankone.approximation.cell_grid import CellGrid
+from rankone.approximation.error_bound import ErrorBound
+from rankone.approximation.measured_error import MeasuredError
+from rankone.approximation.target import Target, one_line
 from rankone.approximation.verify import Verified
+from rankone.arrays import Floats
 from rankone.errors import FunctionError
+from rankone.files import made
 from rankone.nn import Approximator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Approximation:
-    """A network for f, called ``name``, with m = ``outputs``, and how far it is off.
+    """A network for the function called ``name``, with m = ``outputs``, and its error.
 
-    ``error`` is the measured d_p (eq. 1) with its 95 % ``interval``; ``bound`` what the proof
-    promises, guaranteed if the modulus of continuity of f is known; ``verified`` what was checked
-    before; ``tried`` the grids and errors
-    on the way to ``epsilon``, if one was asked for. ``gap`` is the smallest distance of two
-    context ids on the readout's line, where those of different tokens are at least 1/2 apart;
-    ``delta`` the width of the quantiser's ramps in the unit cube. ``target`` is f as it was
-    checked, None if the approximation was loaded. Call the approximation like f.
+    ``error`` is the measured d_p (eq. 1) with its 95 % ``interval``; ``bound`` is the bound of the
+    proof, guaranteed if the modulus of continuity of f is known; ``verified`` what was checked
+    before; ``tried`` the grids and errors on the way to ``epsilon``, if that was given. ``gap`` is
+    the smallest distance of two context ids on the readout's line, where those of different tokens
+    are at least 1/2 apart; ``delta`` the width of the quantiser's ramps in the unit cube.
+    ``target`` is f as it was checked, None if the approximation was loaded; ``seconds`` has the
+    time of each stage. Call the approximation like f.
     """
 
     name: str
     outputs: int
     target: Target | None
     network: Approximator
-    grid: Grid
-    readout: Kind
+    grid: CellGrid
+    readout: ReadoutKind
     p: float
     epsilon: float | None
-    measured: Measured
-    bound: Bound
+    measured: MeasuredError
+    bound: ErrorBound
     verified: Verified
     gap: float
     delta: float
-    tried: list[tuple[int, float]]
+    tried: tuple[tuple[int, float], ...]
     seed: int
     seconds: dict[str, float]
+
+    def __repr__(self) -> str:
+        grid, error = self.grid, self.measured.error
+        return f"Approximation({self.name!r}: n = {grid.n}, grid {grid.cells}, error {error:.3g})"
 
     def __call__(self, x: ArrayLike) -> Floats:
         """The network on an array (..., n, d) of numbers in the domain."""
         try:
-            points = np.asarray(x, np.float64).copy()  # in order, and ours
+            points = np.asarray(x, np.float64).copy()  # contiguous, and a copy
             what = None if points.ndim > 1 else f"shape {points.shape}"
         except (TypeError, ValueError, RuntimeError) as error:
-            what = told(error)
+            what = one_line(error)
         if what is not None:
             raise FunctionError(
-                f"cannot be asked for this ({what})",
+                f"cannot be evaluated here ({what})",
                 where=self.name,
                 remedy=f"give numbers, (..., {self.grid.n}, {self.grid.d})",
             )
@@ -82,9 +88,10 @@ class Approximation:
 
     @property
     def ok(self) -> bool:
-        """The error is within the bound, if that is guaranteed, and within epsilon.
+        """Whether the error is within the bound, if that is guaranteed, and within epsilon.
 
-        A bound may be attained, and the error is an estimate: it may be off by twice its interval.
+        The error is an estimate and the bound may be attained, so the error may exceed it by its
+        interval.
         """
         low, high = self.interval
         within = low - (high - low) <= self.bound.total or not self.bound.guaranteed
@@ -128,8 +135,11 @@ class Approximation:
             "seconds": self.seconds,
         }
 
-    def save(self, directory: str | os.PathLike[str]) -> list[Path]:
-        """Write the weights and this report; returns the files."""
+    def save(self, directory: str | os.PathLike[str], *, plots: bool = True) -> list[Path]:
+        """Write the weights, this report and, for n = 2 and d = 1, a plot; returns the files."""
+        from rankone.approximation.plots import draw_plots
         from rankone.approximation.store import save_approximation
 
-        return save_approximation(directory, self)
+        with made(directory) as home:
+            files = save_approximation(home, self)
+            return [*files, *draw_plots(home, self)] if plots else files

@@ -12,24 +12,24 @@ from safetensors.torch import load as deserialize
 from safetensors.torch import save as serialize
 from torch import Tensor
 
-from rankone.approximation.layout import Layout
 from rankone.approximation.report import Report
 from rankone.approximation.result import Approximation
+from rankone.approximation.stream_layout import StreamLayout
 from rankone.documents import dump, parse_document, read_bytes
 from rankone.errors import ModelError
 from rankone.files import kept, made, write_file
 from rankone.nn import Approximator, Rank1Attention, Stairs, TiltedStairs
 
 WEIGHTS, REPORT = "network.safetensors", "approximation.json"
-ANEW = "write it again"
-HERE = "name a directory that `rankone approximate --out` wrote"
-ONE_RUN = "take both files from one run"
+ANEW = "save the approximation again"
+HERE = "give a directory written by `rankone approximate --out`"
+ONE_RUN = "use both files from the same run"
 
 
 def save_approximation(
     directory: str | os.PathLike[str], approximation: Approximation
 ) -> list[Path]:
-    """Write both files, or none; returns them."""
+    """Write both files or neither; returns them."""
     parameters = approximation.network.named_parameters()
     tensors = {name: p.detach().contiguous() for name, p in parameters}
     report = dump(approximation.to_json(), indent=2)
@@ -38,12 +38,12 @@ def save_approximation(
 
 
 def load_approximation(directory: str | os.PathLike[str]) -> Approximation:
-    """What `Approximation.save` wrote, but for f itself; refuses what does not fit together."""
+    """Load what `Approximation.save` wrote, except f itself; checks that it fits together."""
     home = Path(directory)
     data = read_bytes(home / REPORT, missing=HERE)
     report = parse_document(data, Report, home / REPORT, remedy=ANEW)
     if not report.sound:
-        raise ModelError("its sizes do not agree", where=str(home / REPORT), remedy=ANEW)
+        raise ModelError("its sizes do not match", where=str(home / REPORT), remedy=ANEW)
     tensors = read_tensors(home / WEIGHTS)
     start = tensors.get("f2.start")
     steps = 0 if start is None or start.ndim != 2 else start.shape[1]
@@ -53,7 +53,7 @@ def load_approximation(directory: str | os.PathLike[str]) -> Approximation:
     for name in sorted({*wanted, *found}):
         if wanted.get(name) != found.get(name) or not tensors[name].isfinite().all():
             raise ModelError(
-                f"{name} is not what {REPORT} says", where=str(home / WEIGHTS), remedy=ONE_RUN
+                f"{name} does not match {REPORT}", where=str(home / WEIGHTS), remedy=ONE_RUN
             )
     network.load_state_dict(tensors, assign=True)
     loaded = report.approximation(network)
@@ -69,23 +69,23 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def check_whole(loaded: Approximation, document: dict[str, Any], path: Path) -> None:
-    """Refuse a report in which a figure is not what follows from the others, and the weights."""
+    """Raise an error if a figure does not follow from the others and the weights."""
     again = loaded.to_json()
     low, span = loaded.network.low.tolist(), loaded.network.span.tolist()
     wrong = [name for name in again if document.get(name) != again[name]]
     wrong += ["domain"] * ((low, span) != (loaded.grid.low.tolist(), loaded.grid.span.tolist()))
     if wrong:
         raise ModelError(
-            f"{wrong[0]}: not what the weights and the other figures say",
+            f"{wrong[0]} does not match the weights and the other figures",
             where=str(path),
             remedy=ONE_RUN,
         )
 
 
 def empty_network(report: Report, steps: int) -> Approximator:
-    """The network of a report without its numbers; `steps` is how many F2 has."""
+    """The network of a report without its weights; `steps` is the number of steps of F2."""
     d, m = report.d, report.m
-    width = Layout(d, m, report.positions).width
+    width = StreamLayout(d, m, report.positions).width
 
     def empty(*shape: int) -> Tensor:
         return torch.empty(*shape, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""A network is run over the grid it was built for before it is returned."""
+"""Run a network over the grid it was built for, before it is returned."""
 
 from __future__ import annotations
 
@@ -8,46 +8,47 @@ import numpy as np
 import torch
 
 from rankone.approximation.build import Built
-from rankone.approximation.function import Target, check_order
-from rankone.approximation.grid import Floats, Grid
-from rankone.approximation.parts import at_once, slices
+from rankone.approximation.cell_grid import CellGrid
 from rankone.approximation.planes import largest_plane
+from rankone.approximation.target import Target, check_order
+from rankone.arrays import Floats
 from rankone.errors import PrecisionError
 from rankone.nn import FeedForward
 from rankone.progress import Progress
 
-EXACT = 1e-12  # of the size of f: as far as the network may be off at the centres
-ROUNDINGS = 4  # by which the dense network may be off
-PLANES = 1 / 64  # of a plane: what rounding before the readout may change
+EXACT = 1e-12  # of the size of f: largest error of the network at the centres
+ROUNDINGS = 4  # roundings that the dense network may be off
+PLANES = 1 / 64  # of a plane: what rounding before the readout may add
 DENSE_TOKENS, DENSE_UNITS = 48, 1 << 21
 
 
 @dataclass(frozen=True)
 class Verified:
-    """``grid_error`` is how far the network is off the values of f it was built from, at most, at
+    """Largest errors found before the network is returned.
 
-    the centres of all cells, with the tokens of each sequence shuffled;
-    ``dense_difference`` is how far the network with every matrix multiplied out is from the fast
-    path on some sequences, None if it has more units than were tried.
+    ``grid_error`` is the distance from the values of f that the network was built from, over the
+    centres of all cells, with the tokens of each sequence shuffled; ``dense_difference`` is the
+    distance of the network with every matrix multiplied out from the fast path on some sequences,
+    None if it has too many units to try.
     """
 
     grid_error: float
     dense_difference: float | None
 
 
-def verify(target: Target, built: Built, grid: Grid, seed: int, progress: Progress) -> Verified:
-    """f at every centre, and the dense network on a sample; otherwise there is no result.
+def verify(target: Target, built: Built, grid: CellGrid, seed: int, progress: Progress) -> Verified:
+    """Check f at every centre and the dense network on a sample; raises an error if one is off.
 
-    What the network gives does not depend on the order of the tokens; nor must f, on a sample.
+    The network is permutation equivariant; that f is too is checked on a sample.
     """
     rng = np.random.default_rng(seed)
     if not grid.positions:
-        some = rng.integers(len(built.sequences), size=min(len(built.sequences), at_once(grid.n)))
+        some = rng.integers(len(built.sequences), size=min(len(built.sequences), grid.at_once))
         order = rng.permuted(np.tile(np.arange(grid.n), (len(some), 1)), axis=1)
         check_order(target, grid.centres(built.sequences[some]), built.values[some], order)
     size = 1e-300 + float(np.abs(built.values).max())
     worst = 0.0
-    for part in slices(len(built.sequences), at_once(grid.n)):
+    for part in grid.batches(len(built.sequences)):
         progress("verify", part.start / len(built.sequences))
         sequences, values = built.sequences[part], built.values[part]
         if not grid.positions:
@@ -58,7 +59,7 @@ def verify(target: Target, built: Built, grid: Grid, seed: int, progress: Progre
     if not worst <= EXACT * size:
         raise PrecisionError(
             f"the network is off by {worst:.1e} at the centre of a cell",
-            remedy="take a smaller grid",
+            remedy="use a smaller grid",
         )
     progress("dense", 0.0)
     if built.f2.hidden > DENSE_UNITS:
@@ -67,7 +68,7 @@ def verify(target: Target, built: Built, grid: Grid, seed: int, progress: Progre
     if not difference <= allowed + EXACT * size:
         raise PrecisionError(
             f"the network multiplied out is {difference:.1e} off the fast path",
-            remedy="take a smaller grid",
+            remedy="use a smaller grid",
         )
     return Verified(worst, difference)
 
@@ -77,8 +78,8 @@ def run(built: Built, x: Floats) -> Floats:
         return np.asarray(built.network(torch.from_numpy(x)).numpy())
 
 
-def compare_dense(built: Built, grid: Grid, rng: np.random.Generator) -> tuple[float, float]:
-    """How far the network multiplied out is off the fast path, and how far rounding may put it.
+def compare_dense(built: Built, grid: CellGrid, rng: np.random.Generator) -> tuple[float, float]:
+    """How far the network multiplied out is off the fast path, and how far it may be by rounding.
 
     On random inputs off the ramps, where a last bit may take a token to another level. F1 and
     attention move nothing if levels are constant, and planes by a small share. In F2 a rounding

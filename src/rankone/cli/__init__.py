@@ -15,21 +15,21 @@ import typer
 from rankone.cli.lazy import Group, OnDemand
 from rankone.errors import RankOneError
 
-# Each is `rankone.cli.NAME.NAME`, which is imported when it is asked for. What the list in `--help`
-# says of it, the first paragraph of its own help, has therefore to stand here too.
+# Each is `rankone.cli.NAME.NAME`, imported when it is called. The line shown by `rankone --help` is
+# the first of the command's own help, and is repeated here; a test keeps the two equal.
 COMMANDS = {
-    "inspect": "How well could any model do on this file, and which rows contradict each other?",
+    "inspect": "Find the best accuracy any model could reach on this file, and contradicting rows.",
     "memorize": "Build a one-layer rank-1 Transformer that labels every token of the file right.",
-    "certify": "Prove, or refute, that the weights tell all contexts apart and label every token "
+    "certify": "Prove or refute that the weights tell all contexts apart and label every token "
     "right.",
-    "explain": "How many digits does the proof need here, what does it promise, what is the gap?",
-    "train": "Train a Transformer of rank 1, without normalisation, as in the paper's experiment.",
-    "predict": "Label text: a token, a TAB and its label per line. Labels in the file are "
-    "compared.",
-    "approximate": "Build a network for a permutation equivariant function, and measure how far it "
-    "is off.",
-    "export": "Write a model for other tools: Hugging Face, ONNX. Nothing is written that was not "
-    "checked.",
+    "explain": "Compare the proof with the facts: digits it needs, the gap it promises, the gap "
+    "there is.",
+    "train": "Train a rank-1 Transformer without normalisation, as in the paper's experiment.",
+    "predict": "Label text, a token and its label per line; compare with the labels in the file, "
+    "if any.",
+    "approximate": "Approximate a permutation equivariant function by a network, and measure the "
+    "error.",
+    "export": "Write a model for Hugging Face or ONNX, checked before anything is written.",
     "reproduce": "Run the paper's experiment.",
 }
 
@@ -48,7 +48,7 @@ for name, line in COMMANDS.items():
 
 @app.callback(invoke_without_command=True)
 def rankone(
-    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
     if version:
         from rankone import __version__

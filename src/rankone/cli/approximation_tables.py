@@ -8,7 +8,7 @@ from rankone.cli import console
 
 if TYPE_CHECKING:
     from rankone.approximation import Approximation, Convergence
-    from rankone.approximation.measure import Worst
+    from rankone.approximation.measured_error import Worst
 
 
 def _point(worst: Worst) -> str:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankone.cli import options
+from rankone.cli.bundles import bundled
 
 if TYPE_CHECKING:
-    from rankone.certify import Certificate, Check
+    from rankone.certification import Certificate, Check
 
 
+@bundled
 def certify(
     model: options.ModelDirectory,
     file: options.File,
@@ -20,8 +22,7 @@ def certify(
         Path | None,
         typer.Option(
             metavar="CERTIFICATE",
-            help="Verify this certificate anew; nothing is written.",
-            show_default=False,
+            help="Check this certificate again and write nothing.",
         ),
     ] = None,
     cap: options.Cap = options.CAP,
@@ -30,32 +31,29 @@ def certify(
         typer.Option(
             metavar="S",
             min=0.0,
-            help="Time limit; what is not decided by then is counted (default: none).",
-            show_default=False,
+            help="Time limit in seconds; undecided tokens are counted (default: none).",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        options.out("PATH", "Where to write the certificate; default DIR/certificate.json."),
+        options.out("PATH", "Certificate to write (default: DIR/certificate.json)."),
     ] = None,
-    format: options.Format = "auto",
-    token_column: options.TokenColumn = None,
-    label_column: options.LabelColumn = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    *,
+    layout: options.Layout,
+    output: options.Output,
 ) -> None:
-    """Prove, or refute, that the weights tell all contexts apart and label every token right.
+    """Prove or refute that the weights tell all contexts apart and label every token right.
 
-    Exit status 1: checked, and it does not hold, or could not be decided within the limits.
+    Exit status 1: refuted, or not decided within the limits.
     """
     from rankone.cli import console
     from rankone.files import check_place, drop_link
     from rankone.nn import load
     from rankone.nn.store import CERTIFICATE
 
-    with console.working("start", quiet=quiet or json) as progress:
-        from rankone.certify import certify_model, check_certificate, read_certificate
-        from rankone.certify.certify import check_limits
+    with console.working("start", output) as progress:
+        from rankone.certification import certify, check_certificate, read_certificate
+        from rankone.certification.certify import check_limits
 
         check_limits(cap, seconds)
         path = model / CERTIFICATE if out is None else out
@@ -64,22 +62,17 @@ def certify(
         if old is None:
             check_place(path, remedy="choose another path with --out")
         progress("read", 0.0)
-        how = options.reading(format, token_column, label_column)
-        corpus = options.read_like(loaded, file, labelled=True, **how)
+        corpus = loaded.read(file, labelled=True, **layout.arguments())
         if old is not None:
             checked = check_certificate(old, loaded, corpus, seconds=seconds, progress=progress)
-            document = {**checked.to_json(), "certificate": str(check)}
         else:
-            found = certify_model(loaded, corpus, cap=cap, seconds=seconds, progress=progress)
+            found = certify(loaded, corpus, cap=cap, seconds=seconds, progress=progress)
             found.save(drop_link(path) if out is None else path)
-            document = {**found.to_json(), "files": [str(path)]}
-    if json:
-        console.print_json(document)
-    elif not quiet and old is not None:
-        _show_check(checked)
-    elif not quiet:
-        _show(found)
-        console.print_lines("Wrote", f"  {path}")
+    if old is not None:
+        document = {**checked.to_json(), "certificate": str(check)}
+        console.report(output, document, lambda: _show_check(checked))
+    else:
+        console.report(output, found.to_json(), lambda: _show(found), [path])
     if not (checked.ok and old.ok if old is not None else found.ok):
         raise typer.Exit(1)
 
@@ -97,7 +90,7 @@ def _show(found: Certificate) -> None:
             ("  context ids are shorter than r", found.r),
             (f"  {plural(found.contexts, 'context')} apart by more than delta", found.delta),
             *_labels(found),
-            ("float64 run off by less than", found.float_distance),
+            (f"{found.dtype} run off by less than", found.float_distance),
             ("tokens decided in float64", f"{decided['float']:,}"),
             (f"  in Arb{digits}", f"{decided['exact']:,}"),
             ("  not at all", f"{decided['undecided']:,}"),
@@ -118,7 +111,7 @@ def _labels(found: Certificate) -> list[tuple[str, str]]:
         ("labels", found.labels),
         ("  wrong", f"{found.wrong:,} ({found.unavoidable:,} unavoidable)"),
         ("  margin", "none" if found.margin is None else f"{found.margin:.6f}"),
-        ("  float64 run", run[found.float_labels]),
+        (f"  {found.dtype} run", run[found.float_labels]),
     ]
 
 

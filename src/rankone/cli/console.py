@@ -3,20 +3,47 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from rankone.progress import Progress
 
+if TYPE_CHECKING:
+    from rankone.cli.options import Output
+    from rankone.corpus import Ceiling
+
+
+def report(
+    output: Output,
+    document: Mapping[str, Any],
+    show: Callable[[], None],
+    files: Sequence[Path] | None = None,
+    *,
+    otherwise: str = "",
+) -> None:
+    """The result in the form the user chose. `files` are those written, None for a command that
+    writes none; `otherwise` is what to say if there are none."""
+    if output.json:
+        names = {} if files is None else {"files": list(map(str, files))}
+        print_json({**document, **names})
+    elif not output.quiet:
+        show()
+        if files:
+            print_lines("Wrote", *(f"  {path}" for path in files))
+        elif otherwise:
+            print_lines(otherwise)
+
 
 def print_json(document: Mapping[str, Any]) -> None:
+    from rankone.documents import dumps
+
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    print(json.dumps(document, ensure_ascii=not utf8))
+    print(dumps(document, ascii=not utf8))
 
 
 def print_table(title: str, rows: Sequence[tuple[str, ...]], header: tuple[str, ...] = ()) -> None:
@@ -43,12 +70,14 @@ def plain(text: str) -> str:
 
 
 @contextlib.contextmanager
-def working(task: str, *, quiet: bool) -> Iterator[Progress]:
-    """A progress bar for as long as the work lasts, where somebody is watching."""
+def working(task: str, output: Output) -> Iterator[Progress]:
+    """A progress bar for as long as the work lasts, if standard error is a terminal."""
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
-    with Bar(console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+    with Bar(
+        console=console, transient=True, disable=output.silent or not console.is_terminal
+    ) as bar:
         row = bar.add_task(task, total=None)
 
         def report(stage: str, share: float) -> None:
@@ -57,11 +86,27 @@ def working(task: str, *, quiet: bool) -> Iterator[Progress]:
         yield report
 
 
-def scheme_line(scheme: str | None, asked: str) -> str | None:
-    """What was done with entity tags, for the reader of the output."""
+def scheme_lines(scheme: str | None, asked: str) -> list[str]:
+    """What was done with entity tags, if there are any."""
     if scheme is None:
-        return None
+        return []
     if asked != "keep":
-        return f"Entity tags are read as {scheme} (--scheme {asked})."
+        return [f"Entity tags are read as {scheme} (--scheme {asked})."]
     remedy = "; --scheme iob2 converts them" if scheme == "IOB1" else ""
-    return f"Entity tags are {scheme} and kept as stored{remedy}."
+    return [f"Entity tags are {scheme} and kept as stored{remedy}."]
+
+
+def attention_share(share: float | None) -> str:
+    """The share of what attention could add that was reached."""
+    if share is None:
+        return "nothing to add"
+    return f"{share:.2%}" if share >= 0 else "none: below the token alone"
+
+
+def ceiling_rows(ceilings: Mapping[str, Ceiling]) -> list[tuple[str, str]]:
+    """The ceilings to compare an accuracy with."""
+    names = {"token": "ceiling of the token alone", "input": "ceiling of any model"}
+    return [
+        (name, f"{ceilings[key].accuracy:.4%} ({ceilings[key].errors:,} wrong)")
+        for key, name in names.items()
+    ]

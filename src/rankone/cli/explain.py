@@ -8,66 +8,63 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankone.cli import options
+from rankone.cli.bundles import bundled
 
 if TYPE_CHECKING:
-    from rankone.explain import Explanation
+    from rankone.explanation import Explanation
 
 
+@bundled
 def explain(
     file: options.File = "toy",
     out: Annotated[
         Path | None,
-        options.out("DIR", "Where to write plots (PNG, SVG) and the weights of every grade."),
+        options.out("DIR", "Write plots (PNG, SVG) and the weights of every grade here."),
     ] = None,
     vectors: options.Vectors = None,
     dim: Annotated[
-        int, typer.Option(metavar="D", min=1, max=1 << 12, help="Length of drawn vectors.")
+        int, typer.Option(metavar="D", min=1, max=1 << 12, help="Length of random vectors.")
     ] = 2,
     cap: options.Cap = options.CAP,
     seconds: Annotated[
-        float, typer.Option(metavar="S", min=0.0, help="Most time to certify one grade.")
+        float,
+        typer.Option(metavar="S", min=0.0, help="Time limit for each grade, in seconds."),
     ] = 120.0,
     seed: options.Seed = 0,
-    format: options.Format = "auto",
-    token_column: options.TokenColumn = None,
-    label_column: options.LabelColumn = None,
-    scheme: options.Scheme = "keep",
-    lower: options.Lower = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    *,
+    reading: options.Reading,
+    output: options.Output,
 ) -> None:
-    """How many digits does the proof need here, what does it promise, what is the gap?
+    """Compare the proof with the facts: digits it needs, the gap it promises, the gap there is.
 
-    Builds the weights of Theorem 2 in every grade, and certifies them as far as they are in reach.
+    Builds the weights of Theorem 2 in every grade, and certifies those within the limits.
     """
     from rankone.cli import console
 
-    how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
-    with console.working("start", quiet=quiet or json) as progress:
-        from rankone.construct import read_vectors
+    with console.working("start", output) as progress:
         from rankone.corpus import read_corpus
-        from rankone.explain import draw_plots, explain
-        from rankone.files import check_directory, made
+        from rankone.explanation import explain
+        from rankone.files import check_directory
 
         if out is not None:
             check_directory(out)
         progress("read", 0.0)
-        corpus = read_corpus(file, **how)
-        given = None if vectors is None else read_vectors(vectors, corpus.vocabulary)
+        corpus = read_corpus(file, **reading.arguments())
         found = explain(
-            corpus, given, dim=dim, seed=seed, cap=cap, seconds=seconds, progress=progress
+            corpus,
+            vectors=vectors,
+            dim=dim,
+            seed=seed,
+            cap=cap,
+            seconds=seconds,
+            progress=progress,
         )
         files = []
         if out is not None:
             progress("plots", 0.0)
-            with made(out) as home:
-                files = [*found.save(home), *draw_plots(home, corpus, found, seed=seed)]
-    if json:
-        console.print_json({**found.to_json(), "files": [str(path) for path in files]})
-    elif not quiet:
-        _show(found)
-        console.print_lines(*(["Wrote"] if files else ["--out DIR writes plots and weights."]))
-        console.print_lines(*(f"  {path}" for path in files))
+            files = found.save(out)
+    nothing = "--out DIR writes plots and weights."
+    console.report(output, found.to_json(), lambda: _show(found), files, otherwise=nothing)
 
 
 def _show(found: Explanation) -> None:

@@ -2,56 +2,50 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankone.cli import options
+from rankone.cli.bundles import bundled
 from rankone.errors import SettingError
 
 if TYPE_CHECKING:
-    from rankone.interop.huggingface.export import HubExport, PreparedHub
-    from rankone.interop.onnx.export import Exported, PreparedOnnx
+    from rankone.interop.huggingface.export import PreparedHub
+    from rankone.interop.onnx.export import OnnxExport
     from rankone.nn import Model
     from rankone.progress import Progress
 
 ONLY_MADE_UP = "Compared on made-up sentences only; --corpus FILE adds your own."
 
 
+@bundled
 def export(
     model: options.ModelDirectory,
     hf: Annotated[
         Path | None,
         typer.Option(
-            metavar="OUT",
-            help="Write a directory that transformers opens.",
-            show_default=False,
-            readable=False,
+            metavar="OUT", help="Write a directory that transformers can load.", readable=False
         ),
     ] = None,
     onnx: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write an ONNX graph.", show_default=False, readable=False
-        ),
+        typer.Option(metavar="FILE", help="Write an ONNX graph.", readable=False),
     ] = None,
     corpus: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Text to compare the graph on, besides made-up sentences.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FILE", help="Also compare the graph with the model on this text."),
     ] = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    *,
+    output: options.Output,
 ) -> None:
-    """Write a model for other tools: Hugging Face, ONNX. Nothing is written that was not checked.
+    """Write a model for Hugging Face or ONNX, checked before anything is written.
 
-    If one of two cannot be written, neither is.
+    If one of the two cannot be written, neither is.
 
-    From transformers every bit of the weights must come back.
+    Weights loaded by transformers must be the same bit for bit.
 
     onnxruntime must give the same labels as the model, and the same logits within 1e-9.
     """
@@ -63,32 +57,34 @@ def export(
         raise SettingError("--corpus is for --onnx", remedy="leave it out, or give --onnx FILE")
     if hf is not None and onnx is not None and onnx.resolve().is_relative_to(hf.resolve()):
         raise SettingError(
-            "--onnx is inside --hf, a directory that is written anew", remedy="give each its own"
+            "--onnx is inside --hf, a directory that is replaced",
+            remedy="choose two separate places",
         )
-    with console.working("start", quiet=quiet or json) as progress:
+    with console.working("start", output) as progress:
         from rankone.nn import load
 
         loaded = load(model)
         ready = None if hf is None else _prepare_hf(loaded, model, hf, progress)
-        checked = None if onnx is None else _prepare_onnx(loaded, onnx, corpus, progress)
-        progress("write", 0.0)
-        hub, graph = _write(ready, checked)
+        with nullcontext() if hf is None or onnx is None else _kept(onnx):  # both, or neither
+            graph = None if onnx is None else _export_onnx(loaded, onnx, corpus, progress)
+            progress("write", 0.0)
+            hub = None if ready is None else ready.write()
     remarks = [ONLY_MADE_UP] if graph and corpus is None else []
     remarks += hub.remarks if hub else []
     files = [*([graph.path] if graph else []), *(hub.files if hub else [])]
-    if json:
-        found = {"hf": hub, "onnx": graph}
-        parts = {name: None if part is None else part.to_json() for name, part in found.items()}
-        names = [str(path) for path in files]
-        console.print_json({"ok": True, **parts, "remarks": remarks, "files": names})
-    elif not quiet:
-        console.print_lines(*(graph.lines() if graph else []), *remarks)
-        console.print_lines("Wrote", *(f"  {path}" for path in files))
+    parts = {"hf": hub, "onnx": graph}
+    document = {
+        "ok": all(part.ok for part in parts.values() if part is not None),
+        **{name: None if part is None else part.to_json() for name, part in parts.items()},
+        "remarks": remarks,
+    }
+    lines = [*(graph.lines() if graph else []), *remarks]
+    console.report(output, document, lambda: console.print_lines(*lines), files)
 
 
 def _prepare_hf(model: Model, home: Path, out: Path, progress: Progress) -> PreparedHub:
     """With the report and the certificate that are in the model directory."""
-    from rankone.certify import read_certificate
+    from rankone.certification import read_certificate
     from rankone.interop.huggingface.export import prepare_hf
     from rankone.nn.store import CERTIFICATE
 
@@ -99,29 +95,21 @@ def _prepare_hf(model: Model, home: Path, out: Path, progress: Progress) -> Prep
     return prepare_hf(model, out, report=_report(home), certificate=certificate)
 
 
-def _prepare_onnx(model: Model, out: Path, given: str | None, progress: Progress) -> PreparedOnnx:
+def _export_onnx(model: Model, out: Path, given: str | None, progress: Progress) -> OnnxExport:
     """Compared on the file that was named: what a report names is not opened, for the directory
     may be a stranger's."""
-    from rankone.interop.onnx.export import prepare_onnx
+    from rankone.interop.onnx.export import export_onnx
 
     progress("read", 0.0)
-    corpus = None if given is None else options.read_like(model, given, labelled=None)
-    return prepare_onnx(model, out, corpus=corpus, progress=progress)
+    corpus = None if given is None else model.read(given)
+    return export_onnx(model, out, corpus=corpus, progress=progress)
 
 
-def _write(
-    hub: PreparedHub | None, graph: PreparedOnnx | None
-) -> tuple[HubExport | None, Exported | None]:
-    """Both, or neither."""
-    from rankone.files import kept
+def _kept(path: Path) -> AbstractContextManager[None]:
+    from rankone.files import check_place, kept
 
-    if graph is None:
-        return (None if hub is None else hub.write()), None
-    if hub is None:
-        return None, graph.write()
-    with kept(graph.path):
-        written = graph.write()
-        return hub.write(), written
+    check_place(path)
+    return kept(path)
 
 
 def _report(home: Path) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankone.cli import options
+from rankone.cli.bundles import bundled
 from rankone.plural import plural
 
 if TYPE_CHECKING:
@@ -21,29 +22,22 @@ INPUTS = {
 SHOWN = 10
 
 
+@bundled
 def inspect(
     file: options.File,
-    format: options.Format = "auto",
-    token_column: options.TokenColumn = None,
-    label_column: options.LabelColumn = None,
-    scheme: options.Scheme = "keep",
-    lower: options.Lower = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    *,
+    reading: options.Reading,
+    output: options.Output,
 ) -> None:
-    """How well could any model do on this file, and which rows contradict each other?"""
+    """Find the best accuracy any model could reach on this file, and contradicting rows."""
     from rankone.cli import console
     from rankone.corpus import inspect, read_corpus
 
-    how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
-    with console.working("read", quiet=quiet or json) as progress:
-        corpus = read_corpus(file, **how)
+    with console.working("read", output) as progress:
+        corpus = read_corpus(file, **reading.arguments())
         progress("inspect", 0.0)
         audit = inspect(corpus)
-    if json:
-        console.print_json(audit.to_json())
-    elif not quiet:
-        _show(audit, scheme)
+    console.report(output, audit.to_json(), lambda: _show(audit, reading.scheme))
 
 
 def _show(audit: Audit, asked: str) -> None:
@@ -88,9 +82,7 @@ def _show(audit: Audit, asked: str) -> None:
         ],
         ("input", "accuracy", "errors"),
     )
-    said = console.scheme_line(audit.scheme, asked)
-    if said:
-        console.print_lines(said)
+    console.print_lines(*console.scheme_lines(audit.scheme, asked))
     if not audit.conflicts:
         console.print_lines("No conflicts: the sequence determines every label.")
         return

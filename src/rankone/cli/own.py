@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from rankone.errors import FunctionError
 
 if TYPE_CHECKING:
-    from rankone.approximation.function import Function
+    from rankone.approximation.target import Function
 
 
 def own_function(path: str) -> Function:
     """From a file, with the modules that lie beside it; or from a module, here or installed."""
-    from rankone.approximation.function import told
+    from rankone.approximation.target import one_line
 
     module, _, name = path.rpartition(":")
     found: Function
@@ -30,7 +30,7 @@ def own_function(path: str) -> Function:
             raise TypeError("it cannot be called")
     except (Exception, SystemExit) as error:  # whatever the user's module does
         raise FunctionError(
-            f"cannot be imported ({told(error)})",
+            f"cannot be imported ({one_line(error)})",
             where=path,
             remedy="give file.py:name, or module:name with the module here or installed",
         ) from None

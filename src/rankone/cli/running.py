@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from rankone.train.document import Line
+    from rankone.training.document import EpochLine
 
 
 def explicit(context: typer.Context, **values: Any) -> dict[str, Any]:
@@ -26,13 +26,13 @@ def explicit(context: typer.Context, **values: Any) -> dict[str, Any]:
     }
 
 
-def epoch_printer(*, quiet: bool) -> Callable[[Line], None]:
+def epoch_printer(*, quiet: bool) -> Callable[[EpochLine], None]:
     """A line per epoch, of the one run there is."""
     show = run_printer(quiet=quiet)
     return lambda line: show("", line)
 
 
-def run_printer(*, quiet: bool) -> Callable[[str, Line], None]:
+def run_printer(*, quiet: bool) -> Callable[[str, EpochLine], None]:
     """A line per epoch with the name of its run, at once, where the output goes to a file or a
     pipe; on a terminal there is the progress bar."""
     stream = sys.stdout  # the bar replaces it while it is shown
@@ -40,14 +40,14 @@ def run_printer(*, quiet: bool) -> Callable[[str, Line], None]:
         return lambda *_: None
     from rankone.cli.console import plain
 
-    def show(name: str, line: Line) -> None:
+    def show(name: str, line: EpochLine) -> None:
         text = f"{name}, {epoch_text(line)}" if name else epoch_text(line)
         print(plain(text), file=stream, flush=True)
 
     return show
 
 
-def epoch_text(line: Line) -> str:
+def epoch_text(line: EpochLine) -> str:
     """An epoch in words."""
     parts = [f"epoch {line['epoch']}: loss {line['loss']:.5f}, accuracy {line['accuracy']:.4%}"]
     for evaluated in line.get("evaluations", []):
@@ -87,7 +87,7 @@ def interruptible(remedy: Callable[[], str], *, quiet: bool) -> Iterator[None]:
 
 def how_to_resume(out: Path | None, command: list[str]) -> str:
     """What somebody who has pressed Ctrl-C can do."""
-    from rankone.train.checkpoint import NAME
+    from rankone.training.checkpoint import NAME
 
     if out is None:
         return "nothing was written (no --out DIR)"

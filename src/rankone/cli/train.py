@@ -4,72 +4,54 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankone import choices
 from rankone.cli import options, running
+from rankone.cli.bundles import bundled
 
 if TYPE_CHECKING:
-    from rankone.train import Trained
+    from rankone.training import Trained
 
 LAST = {"running": "last epoch, as it ran", "after": "last epoch"}
 
 
+@bundled
 def train(
     context: typer.Context,
     file: options.File,
     out: Annotated[
-        Path | None, options.out("DIR", "Where to write log, checkpoints and the model.")
+        Path | None, options.out("DIR", "Write log, checkpoints and the model here.")
     ] = None,
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume",
-            help="Continue the run in DIR with the settings it was started with, but for the "
-            "options that are given.",
+            "--resume", help="Continue the run in DIR with its settings, changed by options given."
         ),
     ] = False,
-    depth: options.Depth = 1,
-    epochs: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How often to go through the file.")
-    ] = 400,
+    depth: Annotated[int, typer.Option(metavar="N", min=1, help="Number of blocks.")] = 1,
+    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the file.")] = 400,
     attention: Annotated[
-        Literal["rank1", "theorem2", "softmax"],
+        choices.TrainedAttention,
         typer.Option(
-            help="Eq. 20; eq. 20 with v1 and v2 constructed, and fixed; or standard attention."
+            help="Rank-1 attention (eq. 20), the same with v1 and v2 constructed and fixed, or "
+            "standard attention."
         ),
     ] = "rank1",
-    batch_size: options.BatchSize = 32,
-    dim: options.Dim = 32,
-    hidden: options.Hidden = 0,
-    heads: options.Heads = 1,
-    head_size: options.HeadSize = 0,
-    positions: options.Positions = True,
-    max_length: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Rows of the table of positions (0: as many as the longest sentence).",
-            rich_help_panel=options.TRAINING,
-        ),
+    heads: Annotated[
+        int, typer.Option(metavar="H", min=1, help="Number of heads of standard attention.")
+    ] = 1,
+    head_size: Annotated[
+        int, typer.Option(metavar="S", min=0, help="Size of each head (0: dim / heads).")
     ] = 0,
-    optimizer: options.Optimizer = "adam",
-    lr: options.Lr = 1e-3,
-    momentum: options.Momentum = 0.0,
-    schedule: options.Schedule = "constant",
-    init_std: options.InitStd = 0.02,
-    accuracy: options.Accuracy = "running",
-    dtype: options.Dtype = "float32",
-    seed: options.Seed = 0,
     evaluate: Annotated[
         list[str] | None,
         typer.Option(
             "--evaluate",
             metavar="FILE",
-            help="Also measure the model on this file, after every epoch; can be repeated.",
-            show_default=False,
+            help="Also evaluate on this file after every epoch; can be repeated.",
         ),
     ] = None,
     patience: Annotated[
@@ -77,77 +59,61 @@ def train(
         typer.Option(
             metavar="N",
             min=0,
-            help="Stop when the first --evaluate file has seen no better epoch for N epochs, and "
-            "keep the best (0: never stop).",
+            help="Stop when N epochs in a row are no better on the first --evaluate file, and keep "
+            "the best epoch (0: never stop).",
         ),
     ] = 0,
     checkpoint_seconds: options.CheckpointSeconds = 60.0,
     tensorboard: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Write event files for TensorBoard here.",
-            show_default=False,
-            rich_help_panel=options.OUTPUT,
-        ),
+        Path | None, options.out("DIR", "Write event files for TensorBoard here.")
     ] = None,
-    threads: options.Threads = 1,
-    device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, ...")] = "cpu",
-    format: options.Format = "auto",
-    token_column: options.TokenColumn = None,
-    label_column: options.LabelColumn = None,
-    scheme: options.Scheme = "keep",
-    lower: options.Lower = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    threads: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Number of threads; only large networks gain from more."
+        ),
+    ] = 1,
+    device: Annotated[str, typer.Option(help="Device to compute on: cpu, cuda, ...")] = "cpu",
+    *,
+    training: options.Training,
+    reading: options.Reading,
+    output: options.Output,
 ) -> None:
-    """Train a Transformer of rank 1, without normalisation, as in the paper's experiment.
+    """Train a rank-1 Transformer without normalisation, as in the paper's experiment.
 
     Under torchrun every process takes its share of each batch.
     """
     from rankone.cli import console
 
     first = options.first_process()
-    quiet = quiet or not first
+    if not first:
+        output = options.Output(quiet=True)
     settings = running.explicit(
         context,
         depth=depth,
         epochs=epochs,
-        batch_size=batch_size,
         attention=attention,
-        dim=dim,
-        hidden=hidden,
         heads=heads,
         head_size=head_size,
-        positions=positions,
-        max_length=max_length,
-        optimizer=optimizer,
-        lr=lr,
-        momentum=momentum,
-        schedule=schedule,
-        init_std=init_std,
-        accuracy=accuracy,
-        dtype=dtype,
-        seed=seed,
         patience=patience,
+        **vars(training),
     )
     given = running.explicit(context, threads=threads, checkpoint_seconds=checkpoint_seconds)
-    how = options.reading(format, token_column, label_column, scheme=scheme, lower=lower)
     again = ["rankone", "train", file, "--out", str(out), "--resume"]
     again += [word for other in evaluate or () for word in ("--evaluate", other)]
     again += ["--tensorboard", str(tensorboard)] if tensorboard is not None else []
     again += ["--device", device] if device != "cpu" else []
-    on_epoch = running.epoch_printer(quiet=quiet or json)
-    level = logging.ERROR if quiet else logging.WARNING if json else logging.INFO
+    on_epoch = running.epoch_printer(quiet=output.silent)
+    level = logging.ERROR if output.quiet else logging.WARNING if output.json else logging.INFO
     with (
-        running.interruptible(lambda: running.how_to_resume(out, again), quiet=quiet),
+        running.interruptible(lambda: running.how_to_resume(out, again), quiet=output.quiet),
         running.messages(level),
-        console.working("start", quiet=quiet or json) as progress,
+        console.working("start", output) as progress,
     ):
-        from rankone.train import train_model
+        from rankone.training import train
 
         progress("read", 0.0)
-        result = train_model(
+        result = train(
             file,
             settings,
             out=out,
@@ -155,22 +121,21 @@ def train(
             evaluate=evaluate or (),
             tensorboard=tensorboard,
             device=device,
-            reading=running.explicit(context, **how),
+            reading=running.explicit(context, **reading.arguments()),
             progress=progress,
             on_epoch=on_epoch,
             **given,
         )
-    if not first:
-        return
-    if json:
-        console.print_json({**result.to_json(), "files": [str(path) for path in result.files]})
-    elif not quiet:
+    boards = [] if tensorboard is None else [tensorboard]
+
+    def show() -> None:
         _show(result)
         if not result.files:
             what = "Nothing" if tensorboard is None else "No model"
             console.print_lines(f"{what} written: no --out DIR.")
-        files = [*result.files, *([tensorboard] if tensorboard is not None else [])]
-        console.print_lines(*(["Wrote"] if files else []), *(f"  {path}" for path in files))
+
+    files = [*result.files, *([] if output.json else boards)]
+    console.report(output, result.to_json(), show, files)
 
 
 def _show(result: Trained) -> None:
@@ -184,7 +149,8 @@ def _show(result: Trained) -> None:
         [
             ("tokens right", f"{result.tokens - result.wrong:,} of {result.tokens:,}"),
             ("accuracy", f"{result.accuracy:.4%}"),
-            *options.ceiling_rows(result.ceilings, result.attention_share),
+            *console.ceiling_rows(result.ceilings),
+            ("of what attention could add", console.attention_share(result.attention_share)),
             (
                 LAST[settings["accuracy"]],
                 f"loss {last['loss']:.5f}, accuracy {last['accuracy']:.4%}",
@@ -195,7 +161,7 @@ def _show(result: Trained) -> None:
                 else []
             ),
             ("parameters", f"{result.parameters:,}"),
-            ("speed", f"{result.tokens_per_second:,.0f} tokens/s, {result.seconds:.1f} s"),
+            ("speed", f"{result.tokens_per_second:,.0f} tokens/s, {result.seconds['train']:.1f} s"),
         ],
     )
     for scores in result.evaluations:
@@ -209,5 +175,5 @@ def _show(result: Trained) -> None:
             parts = f"precision {scores.precision:.2%}, recall {scores.recall:.2%}"
             rows.append(("entities", f"F1 {scores.f1:.2%} ({parts})"))
         console.print_table(scores.source, rows)
-    said = console.scheme_line(settings["scheme"], result.reading.get("scheme", "keep"))
-    console.print_lines(*([said] if said else []), *result.remarks)
+    asked = str(result.reading.get("scheme", "keep"))
+    console.print_lines(*console.scheme_lines(settings["scheme"], asked), *result.remarks)

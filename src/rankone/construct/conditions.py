@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import reprlib
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from rankone.construct.mapping import Floats
-from rankone.construct.targets import ContextTargets
+from rankone.arrays import Floats
+from rankone.construct.problem import Problem
 from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
 from rankone.corpus.audit import sentences_with_repeats
 from rankone.errors import SettingError, VectorError
-from rankone.nn.model import check_lengths
+from rankone.nn.ragged import check_lengths
 from rankone.plural import plural
 
 NUMBERS = 1 << 27  # in one table: a gigabyte
@@ -30,7 +28,7 @@ def position_rows(corpus: Corpus, positions: bool, max_length: int | None) -> in
             )
         return 1
     length = corpus.longest if max_length is None else max_length
-    check_sentences(corpus, length)
+    check_lengths(corpus.lengths, length, corpus.place_of_sentence)
     return length
 
 
@@ -48,12 +46,6 @@ def check_size(corpus: Corpus, length: int, dim: int, head_size: int) -> None:
             )
 
 
-def check_sentences(corpus: Corpus, length: int) -> None:
-    """Refuse a corpus with a sentence that is longer than the table of positions (0: there is
-    none)."""
-    check_lengths(corpus.lengths, length, corpus.place_of_sentence)
-
-
 def given_vectors(
     corpus: Corpus, vectors: ArrayLike | str | os.PathLike[str] | None
 ) -> Floats | None:
@@ -69,42 +61,16 @@ def given_vectors(
         raise VectorError(error.what, where=where, remedy=error.remedy) from None
 
 
-def check_settings(
-    head_size: int, readout: str, verify: str, max_length: int | None, seed: int, **flags: bool
-) -> None:
-    """Refuse settings that mean nothing."""
-    for name, number, least, most in (
-        ("head_size", head_size, 1, 1 << 16),
-        ("max_length", 1 if max_length is None else max_length, 1, 1 << 24),
-        ("seed", seed, 0, (1 << 63) - 1),
-    ):
-        if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
-            raise SettingError(
-                f"{name} cannot be {reprlib.repr(number)}",
-                remedy=f"give a whole number from {least} to {most}",
-            )
-    for name, value, choices in (
-        ("readout", readout, ("merged", "paper")),
-        ("verify", verify, ("sample", "dense")),
-        *((name, value, (True, False)) for name, value in flags.items()),
-    ):
-        if not isinstance(value, str | bool | np.bool_) or value not in choices:
-            raise SettingError(
-                f"{name} cannot be {reprlib.repr(value)}",
-                remedy=f"give {' or '.join(map(repr, choices))}",
-            )
-
-
-def remarks_on(corpus: Corpus, targets: ContextTargets, positions: bool) -> list[str]:
+def remarks_on(problem: Problem, positions: bool) -> tuple[str, ...]:
     """What the paper's conditions forbid or leave without content, and what was done about it."""
-    remarks = []
+    remarks, targets, corpus = [], problem.targets, problem.corpus
     if targets.conflicts:
         remarks.append(
             f"{plural(len(targets.conflicts), 'context carries', 'contexts carry')} contradicting "
             "labels, which the paper excludes; each got its majority label, so "
             f"{plural(targets.unavoidable, 'token stays', 'tokens stay')} wrong"
         )
-    repeats = 0 if positions else sentences_with_repeats(corpus)
+    repeats = 0 if positions else sum(map(sentences_with_repeats, problem.parts))
     if repeats:
         remarks.append(
             f"{plural(repeats, 'sentence repeats', 'sentences repeat')} a token, which Corollary 1 "
@@ -112,11 +78,11 @@ def remarks_on(corpus: Corpus, targets: ContextTargets, positions: bool) -> list
             "sentences are told apart by the share of each token"
         )
     for count, thing in (
-        (corpus.n_sentences, "sentence"),
-        (corpus.longest, "token per sentence"),
+        (sum(part.n_sentences for part in problem.parts), "sentence"),
+        (problem.longest, "token per sentence"),
         (len(corpus.vocabulary), "word"),
         (len(corpus.label_names), "label"),
     ):
         if count == 1:
             remarks.append(f"only one {thing}: the theorem holds, but says little here")
-    return remarks
+    return tuple(remarks)

@@ -1,158 +1,194 @@
-"""Memorization: a labelled corpus becomes a verified one-layer Transformer (Cor. 1 and 2)."""
+"""Memorization: a labelled corpus becomes a verified Transformer (Cor. 1 and 2)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import reprlib
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Literal
+from typing import Any, TypeGuard, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankone.construct.assemble import assemble
-from rankone.construct.clock import Clock
-from rankone.construct.closeness import DRAWS, RESERVE, Closeness, closeness
-from rankone.construct.conditions import (
-    check_settings,
-    check_size,
-    given_vectors,
-    position_rows,
-    remarks_on,
-)
-from rankone.construct.free import free_line
-from rankone.construct.given import given_line
-from rankone.construct.line import Line
+from rankone import choices
+from rankone.construct.conditions import check_size, given_vectors, position_rows, remarks_on
+from rankone.construct.line.draw import draw_line
 from rankone.construct.memorized import Memorized
-from rankone.construct.readout import Kind, merged_readout, paper_readout
-from rankone.construct.refusal import refusal
-from rankone.construct.targets import choose_targets
-from rankone.construct.verify import check_dense, check_fast, outputs
+from rankone.construct.problem import RESERVE, Draft, Draw, pose
+from rankone.construct.verify import check_dense, check_fast
 from rankone.corpus import Corpus, as_corpus
 from rankone.corpus.rows import Column
+from rankone.corpus.tasks import task_of
+from rankone.errors import SettingError
 from rankone.nn import Model
 from rankone.progress import Progress
+from rankone.theory import parameter_counts
+
+DRAWS = 8  # attempts before giving up
+# Ways from a labelled corpus to weights. To add one: write its `Draw`, and its name in choices.
+CONSTRUCTIONS: dict[str, Draw] = {"line": draw_line}
+RANGES = {"head_size": (1, 1 << 16), "max_length": (1, 1 << 24), "seed": (0, (1 << 63) - 1)}
 
 
 def memorize(
-    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
+    corpus: Corpus | str | os.PathLike[str] | Iterable[Any] | Sequence[Corpus],
     *,
     token_column: Column | None = None,
     label_column: Column | None = None,
+    construction: choices.Construction = "line",
     vectors: ArrayLike | str | os.PathLike[str] | None = None,
     positions: bool = True,
     causal: bool = False,
     head_size: int = 1,
-    readout: Kind = "merged",
+    readout: choices.Readout = "merged",
     strict: bool = False,
     max_length: int | None = None,
-    verify: Literal["sample", "dense"] = "sample",
+    verify: choices.Verify = "sample",
     seed: int = 0,
     progress: Progress = lambda *_: None,
 ) -> Memorized:
     """Exact weights for a labelled corpus, without training.
 
     The corpus may be a path, or any iterable of sentences, such as a Hugging Face dataset;
-    `token_column` and `label_column` choose among its columns. `vectors` gives the token table: an
-    array with a row per word of ``corpus.vocabulary``, or a file in the manner of GloVe; without
+    `token_column` and `label_column` choose among its columns. It may also be a list of corpora,
+    the parts of one, which share one vocabulary and one list of labels: the weights do not depend
+    on where it is cut. `construction` is the way to the weights. `vectors` gives the token table:
+    an array with a row per word of ``corpus.vocabulary``, or a file in the manner of GloVe; without
     it the construction chooses the table. `positions` adds positional encodings (Corollary 2; off:
     Corollary 1); `max_length` makes their table longer than the longest sentence. `head_size` is
     s, the matrices keep rank 1. `readout` is "merged" (units only where labels change) or "paper"
     (one unit per context id). Contexts with contradicting labels get the majority label, or are
     refused if `strict`. The finished network is run over every token by the fast path, and as
     written over a sample, or over every token with ``verify="dense"``; a model that is not right
-    is never returned. `progress` is called with the stage and the share of it that is
-    done.
+    is never returned. `progress` is called with the stage and the share of it that is done.
 
     >>> import rankone
     >>> rankone.memorize(rankone.read_corpus("builtin")).wrong
     0
     """
-    flags = {"positions": positions, "causal": causal, "strict": strict}
-    check_settings(head_size, readout, verify, max_length, seed, **flags)
-    corpus = as_corpus(corpus, token_column, label_column)
-    length = position_rows(corpus, positions, max_length)
-    given = given_vectors(corpus, vectors)
-    check_size(corpus, length, 3 if given is None else given.shape[1], head_size)
-    clock = Clock(corpus.seconds, progress)
-
+    check_settings(head_size=head_size, max_length=max_length, seed=seed)
+    check_settings(readout=readout, verify=verify, construction=construction)
+    check_settings(positions=positions, causal=causal, strict=strict)
+    positions, causal, strict = bool(positions), bool(causal), bool(strict)  # numpy's, perhaps
+    given_parts: Iterable[Any] = corpus if _in_parts(corpus) else [corpus]
+    parts = [as_corpus(part, token_column, label_column) for part in given_parts]
+    first, clock = parts[0], Clock(sum(part.seconds for part in parts), progress)
+    length = max(position_rows(part, positions, max_length) for part in parts)
+    given, causal = given_vectors(first, vectors), causal or task_of(first.task).causal
+    for part in parts:
+        check_size(part, length, 3 if given is None else given.shape[1], head_size)
     clock.start("construct")
-    positions, causal, strict = bool(positions), bool(causal), bool(strict)
-    targets = choose_targets(corpus, positions=positions, causal=causal, strict=strict)
-    lay: Callable[..., Line] = free_line
-    if given is not None:
-        lay = partial(given_line, vectors=given)
-    closest: Closeness | None = None
+    problem = pose(
+        parts,
+        positions=positions,
+        strict=strict,
+        length=length,
+        causal=causal,
+        vectors=given,
+        head_size=head_size,
+        readout=readout,
+    )
+    before: Draft | None = None
+    share = partial(progress, "dense")
     for draw in range(1, DRAWS + 1):
         clock.start("construct")
         rng = np.random.default_rng([seed, draw])
-        line = lay(
-            corpus, targets, length=length, causal=causal, all_apart=readout == "paper", rng=rng
-        )
-        units = (
-            merged_readout(line.changes)
-            if readout == "merged"
-            else paper_readout(line, targets.labels, targets.contexts)
-        )
-        if units is not None:
-            attention = line.mapping.attention(head_size)
-            network = assemble(line.mapping, attention, units, len(corpus.label_names), causal)
+        draft = CONSTRUCTIONS[construction](problem, rng)
+        network = draft.network
+        if network is not None:
             clock.start("verify")
-            y, head_error = outputs(network, corpus)
-            fast = check_fast(y, head_error, corpus, targets)
-            if fast.holds(targets.unavoidable, RESERVE):
+            fast, found = check_fast(network, problem)
+            if fast.holds(RESERVE):
                 clock.start("dense")
-                dense, unavoidable = check_dense(
-                    network, corpus, targets, y, rng, verify == "dense", clock.share
-                )
-                if dense.holds(unavoidable, RESERVE):
+                dense = check_dense(network, problem, found, rng, verify == "dense", share)
+                if dense.holds(RESERVE):
                     break
-        before, closest = closest, closeness(line, targets, readout)
-        if draw == DRAWS or not closest.hopeful(before, corpus.n_tokens):
-            raise refusal(
-                closest,
-                corpus,
-                targets,
-                draws=draw,
-                given=given is not None,
-                length=length,
-                readout=readout,
-            )
+        if draw == DRAWS or not draft.hopeful(before):
+            raise draft.refusal(draw)
+        before = draft
 
-    assert units is not None
-    longest, dim = corpus.longest, network.shape.dim
+    assert network is not None
+    shape, sentences = network.shape, sum(part.n_sentences for part in parts)
     return Memorized(
-        model=Model(network, corpus.vocabulary, corpus.label_names, corpus.reading),
-        source=corpus.source,
-        tokens=corpus.n_tokens,
-        sentences=corpus.n_sentences,
+        model=Model(network, first.vocabulary, first.label_names, first.reading),
+        source=first.source,
+        tokens=problem.tokens,
+        sentences=sentences,
         wrong=fast.wrong,
-        unavoidable=targets.unavoidable,
-        hidden_units=network.shape.hidden,
+        unavoidable=fast.unavoidable,
+        hidden_units=shape.hidden * shape.depth,
         parameters=sum(p.numel() for p in network.parameters()),
-        paper_parameters=4 * (head_size + dim) + dim * (2 * longest * corpus.n_sentences + dim),
+        paper_parameters=parameter_counts(problem.longest, sentences, shape.dim, head_size).paper,
         max_error=fast.max_error,
         margin=fast.margin,
-        min_gap=units.min_gap if np.isfinite(units.min_gap) else None,
+        min_gap=draft.min_gap if np.isfinite(draft.min_gap) else None,
         dense_tokens=dense.tokens,
         dense_error=dense.max_error,
         dense_difference=dense.difference,
         draws=draw,
         settings={
+            "construction": construction,
             "vectors": "free" if given is None else "given",
-            "dim": dim,
-            "positions": network.shape.positions,
+            "dim": shape.dim,
+            "positions": shape.positions,
             "causal": causal,
             "head_size": head_size,
             "readout": readout,
             "strict": strict,
             "verify": verify,
             "seed": seed,
-            "scheme": corpus.scheme,
-            "columns": asdict(corpus.columns),
+            "scheme": first.scheme,
+            "columns": asdict(first.columns),
         },
         seconds=clock.stop(),
-        conflicts=targets.conflicts,
-        remarks=remarks_on(corpus, targets, positions),
+        conflicts=problem.targets.conflicts,
+        remarks=remarks_on(problem, positions),
     )
+
+
+def _in_parts(corpus: object) -> TypeGuard[Sequence[Corpus]]:
+    return isinstance(corpus, list | tuple) and {*map(type, corpus)} == {Corpus}
+
+
+def check_settings(**settings: Any) -> None:
+    """Refuse settings that mean nothing."""
+    words = {
+        "construction": tuple(CONSTRUCTIONS),
+        "readout": get_args(choices.Readout),
+        "verify": get_args(choices.Verify),
+    }
+    for name, value in settings.items():
+        if name in RANGES:
+            least, most = RANGES[name]
+            sound = type(value) is int and least <= value <= most
+            sound = sound or (name == "max_length" and value is None)
+            wanted = f"a whole number from {least} to {most}"
+        else:
+            known = words.get(name, (True, False))
+            sound = isinstance(value, str | bool | np.bool_) and value in known
+            wanted = " or ".join(map(repr, known))
+        if not sound:
+            raise SettingError(f"{name} cannot be {reprlib.repr(value)}", remedy=f"give {wanted}")
+
+
+class Clock:
+    """Time per stage, reported to whoever shows progress; a stage may come again."""
+
+    def __init__(self, read: float, progress: Progress) -> None:
+        self.seconds = {"read": read, "construct": 0.0, "verify": 0.0, "dense": 0.0}
+        self.progress, self.stage, self.since = progress, "", 0.0
+
+    def start(self, stage: str) -> None:
+        self.stop()
+        self.stage, self.since = stage, time.perf_counter()
+        self.progress(stage, 0.0)
+
+    def stop(self) -> dict[str, float]:
+        now = time.perf_counter()
+        if self.stage:
+            self.seconds[self.stage] += now - self.since
+        self.since = now
+        return self.seconds

@@ -18,7 +18,9 @@ class Memorized:
 
     ``wrong`` counts tokens whose label differs from the file's, ``unavoidable`` those that every
     function of the model's input gets wrong; they are equal. ``max_error`` is the largest distance
-    between output and label over all tokens, ``margin`` is 1/2 minus that; ``min_gap`` the
+    between output and label over all tokens (for other heads than those of label numbers,
+    (1 - lead) / 2, with the lead of the wanted logit over all others), ``margin`` is 1/2 minus
+    that; ``min_gap`` the
     smallest distance, along the readout's direction, of two context ids that it tells apart, where
     the border between the cells of two words counts as 1 (None if there is nothing to tell apart).
     ``parameters`` counts every number stored, ``paper_parameters`` is what Corollary 1 allows:
@@ -46,8 +48,8 @@ class Memorized:
     draws: int
     settings: dict[str, Any]
     seconds: dict[str, float]
-    conflicts: list[Conflict]
-    remarks: list[str]
+    conflicts: tuple[Conflict, ...]
+    remarks: tuple[str, ...]
 
     def __repr__(self) -> str:
         right = f"{self.tokens - self.wrong:,} of {plural(self.tokens, 'token')} right"
@@ -66,6 +68,7 @@ class Memorized:
         """The figures, without the model."""
         figures = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
         figures["conflicts"] = [conflict.to_json() for conflict in self.conflicts]
+        figures["remarks"] = list(self.remarks)
         return {"ok": self.ok, "accuracy": self.accuracy, **figures}
 
     def save(self, directory: str | os.PathLike[str]) -> list[Path]:

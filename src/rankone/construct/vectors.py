@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankone.construct.mapping import Floats
+from rankone.arrays import Floats
 from rankone.errors import VectorError
 from rankone.plural import plural
 from rankone.theory.closest import as_table
@@ -37,11 +37,8 @@ def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
         dim = dim or len(cells) - 1
         if not len(cells) > dim >= 1:
             first = f" where the first row has {dim}" if dim else ""
-            raise VectorError(
-                f"{plural(len(cells) - 1, 'number')}{first}",
-                where=f"{name}, line {number}",
-                remedy=FORM,
-            )
+            what = f"{plural(len(cells) - 1, 'number')}{first}"
+            raise VectorError(what, where=f"{name}, line {number}", remedy=FORM)
         # GloVe has a few words with blanks in them, so count the numbers from the end.
         word = " ".join(cells[: len(cells) - dim])
         if word in wanted and word not in rows:
@@ -66,9 +63,8 @@ def _numbers(cells: list[str], word: str, where: str) -> Floats:
             raise ValueError
         found = np.array(cells, dtype=np.float64)
     except ValueError:
-        raise VectorError(
-            f"the vector of {word!r} holds something that is not a number", where=where, remedy=FORM
-        ) from None
+        what = f"the vector of {word!r} holds something that is not a number"
+        raise VectorError(what, where=where, remedy=FORM) from None
     if not np.isfinite(found).all():
         raise VectorError(f"the vector of {word!r} is not finite", where=where, remedy=FORM)
     return found

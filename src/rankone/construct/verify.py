@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import torch
 
-from rankone.construct.mapping import Floats, Ints
-from rankone.construct.targets import ContextTargets
+from rankone.arrays import Floats, Ints
+from rankone.construct.heads import LabelHead, Outputs
+from rankone.construct.problem import Problem, joined
 from rankone.corpus import Corpus
-from rankone.nn import Block, Evaluator, SelfAttention, TokenClassifier
+from rankone.nn import Evaluator, SelfAttention, TokenClassifier
 
 SAMPLE = 1000  # tokens checked by the dense network, if not all are
-CELLS = 1 << 20  # scores or hidden activations of the dense network held at once
+HELD = 1 << 20  # scores or hidden activations held at once by it
 
 
 @dataclass(frozen=True)
 class Check:
-    """Outputs y against labels: a label is the nearest whole number to y.
+    """Labels and leads of some tokens against what they should be. Checks of parts merge.
 
-    ``wrong`` counts tokens whose output is not nearest to the label in the file; ``max_error`` is
-    the largest distance of y from the label it should have; ``difference`` the largest from the
-    output of the fast path. ``head_error`` bounds how far the rounding of the head may shift the
-    border between two labels: the model's label is the nearest number while the two errors
-    together stay below 1/2.
+    A label is right if its logit leads all others. The error of a token is (1 - lead) / 2: for a
+    head of label numbers the distance of the output y from its label. ``wrong`` counts tokens
+    whose label is not that of the file, ``unavoidable`` those whose context should get another;
+    ``max_error`` is the largest error; ``difference`` how far outputs are at most from those of
+    the fast path. ``head_error`` bounds how far the rounding of the head may shift the border
+    between two labels: a label is right while the two errors together stay below 1/2.
     """
 
     tokens: int
     wrong: int
+    unavoidable: int
     max_error: float
     head_error: float = 0.0
     difference: float = 0.0
@@ -38,128 +43,164 @@ class Check:
     def margin(self) -> float:
         return 0.5 - self.max_error
 
-    def holds(self, wrong: int, reserve: float) -> bool:
-        """Whether just so many labels are wrong, and `reserve` is left of the margin."""
-        return self.wrong == wrong and self.margin - self.head_error >= reserve
+    def holds(self, reserve: float) -> bool:
+        """Whether just the unavoidable labels are wrong, and `reserve` is left of the margin."""
+        return self.wrong == self.unavoidable and self.margin - self.head_error >= reserve
+
+    @classmethod
+    def merge(cls, checks: Sequence[Check]) -> Check:
+        """Counts are added, errors are the largest; NaN stays NaN."""
+        counts = (sum(getattr(c, name) for c in checks) for name in COUNTS)
+        errors = (float(np.max([getattr(c, name) for c in checks])) for name in ERRORS)
+        return cls(*counts, *errors)
 
 
-def outputs(network: TokenClassifier, corpus: Corpus) -> tuple[Floats, float]:
-    """The output y of every token by the fast path, and the error of the head.
-
-    The head's row for label c is 2c p with bias -c^2, so the first one (c = 1) is 2p, y = p^T z,
-    and the logit of c is 2c y - c^2. It is added up in d + 3 roundings from numbers whose sizes add
-    up to at most 2c |p|^T |z| + c^2, so it is off by no more than that times (d + 3) eps.
-    """
-    p = network.head.weight[0].detach().numpy() / 2
-    sizes = []
-
-    def read(z: Floats) -> Floats:
-        sizes.append(float((np.abs(p) @ np.abs(z)).max()))
-        return np.asarray(p @ z)
-
-    y = Evaluator(network).run(corpus.token_ids, corpus.offsets, read)
-    labels, dim = network.head.weight.shape
-    terms = 2 * labels * max(sizes) + labels**2
-    return np.asarray(y, dtype=np.float64), (dim + 3) * float(np.finfo(np.float64).eps) * terms
+COUNTS, ERRORS = ("tokens", "wrong", "unavoidable"), ("max_error", "head_error", "difference")
 
 
-def check_fast(y: Floats, head_error: float, corpus: Corpus, targets: ContextTargets) -> Check:
-    """Every token; labels are numbered from 0 in the corpus and from 1 by the network."""
+def check_outputs(found: Outputs, labels: Ints, wanted: Ints, fast: Floats | None = None) -> Check:
+    """Of tokens with these labels in the file (-1: nothing is asked) and these targets; `fast` are
+    the values of the fast path."""
+    wrong, unavoidable = found.labels != labels, wanted != labels
+    if labels.min(initial=0) < 0:
+        wrong, unavoidable = wrong & (labels >= 0), unavoidable & (labels >= 0)
     return Check(
-        tokens=len(y),
-        wrong=int((np.rint(y) != corpus.label_ids + 1).sum()),
-        max_error=float(np.abs(y - (targets.labels + 1)).max()),
-        head_error=head_error,
+        tokens=len(labels),
+        wrong=int(np.count_nonzero(wrong)),
+        unavoidable=int(np.count_nonzero(unavoidable)),
+        max_error=float(found.errors.max(initial=-np.inf)),
+        head_error=found.rounding,
+        difference=0.0 if fast is None else float(np.abs(found.values - fast).max(initial=0.0)),
     )
+
+
+def outputs(evaluator: Evaluator, head: LabelHead, part: Corpus, wanted: Ints) -> Outputs:
+    """What every token of a part gets by the fast path."""
+    chunks, at = [], 0
+    for z in evaluator.features(part.token_ids, part.offsets):
+        chunks.append(head.read(z, wanted[at : at + z.shape[1]]))
+        at += z.shape[1]
+    return Outputs.joined(chunks)
+
+
+def check_fast(network: TokenClassifier, problem: Problem) -> tuple[Check, list[Outputs]]:
+    """Every token of every part."""
+    evaluator, head, found, checks = Evaluator(network), LabelHead(network.head), [], []
+    for part, targets in zip(problem.parts, problem.targets.parts, strict=True):
+        found.append(outputs(evaluator, head, part, targets.labels))
+        checks.append(check_outputs(found[-1], part.label_ids, targets.labels))
+    return Check.merge(checks), found
 
 
 def check_dense(
     network: TokenClassifier,
-    corpus: Corpus,
-    targets: ContextTargets,
-    y: Floats,
+    problem: Problem,
+    fast: Sequence[Outputs],
     rng: np.random.Generator,
     every: bool,
     progress: Callable[[float], None],
-) -> tuple[Check, int]:
-    """The network as written, all matrices multiplied out; on a sample, or on `every` token.
+) -> Check:
+    """The network as written, all matrices multiplied out; on a sample, or on `every` token of
+    which something is asked. Each part runs those that fall into it."""
+    errors = joined([found.errors for found in fast])
+    tokens = np.flatnonzero(errors != -np.inf) if every else sample_tokens(errors, rng)
+    dense, checks = network.expand(), list[Check]()
+    cuts = np.searchsorted(tokens, problem.bounds)
+    for i, (a, b) in enumerate(pairwise(cuts.tolist())):
+        if a == b:
+            continue
+        at = tokens[a:b] - problem.bounds[i]
+        part, wanted = problem.parts[i], problem.targets.parts[i].labels[at]
+        tell = partial(_tell, progress, a / len(tokens), b / len(tokens))
+        found = dense_outputs(dense, part, at, wanted, tell)
+        checks.append(check_outputs(found, part.label_ids[at], wanted, fast[i].values[at]))
+    return Check.merge(checks)
 
-    Also how many labels must be wrong there. Labels are decided by the largest logit.
-    """
-    error = np.abs(y - (targets.labels + 1))
-    at = np.arange(corpus.n_tokens) if every else sample_tokens(corpus, error, rng)
-    dense, decided = dense_outputs(network, corpus, at, progress)
-    found = Check(
-        tokens=len(at),
-        wrong=int((decided != corpus.label_ids[at]).sum()),
-        max_error=float(np.abs(dense - (targets.labels[at] + 1)).max()),
-        difference=float(np.abs(dense - y[at]).max()),
-    )
-    return found, int((targets.labels[at] != corpus.label_ids[at]).sum())
+
+def _tell(progress: Callable[[float], None], first: float, last: float, share: float) -> None:
+    """The share of all that is done, where it is the share of a part."""
+    progress(last if share == 1.0 else first + share * (last - first))
 
 
-def sample_tokens(corpus: Corpus, error: Floats, rng: np.random.Generator) -> Ints:
-    """The tokens with the largest errors and others at random, `SAMPLE` of them, in order."""
-    if corpus.n_tokens <= SAMPLE:
-        return np.arange(corpus.n_tokens)
-    worst = np.argpartition(-error, SAMPLE // 40)[: SAMPLE // 40]
-    others = np.setdiff1d(rng.choice(corpus.n_tokens, SAMPLE, replace=False), worst)
-    return np.sort(np.concatenate([worst, rng.permutation(others)[: SAMPLE - len(worst)]]))
+def sample_tokens(errors: Floats, rng: np.random.Generator) -> Ints:
+    """The tokens with the largest errors and others at random, `SAMPLE` of them, in order; none
+    whose error is -infinity, for nothing is asked of those."""
+    asked = None
+    if errors.min() == -np.inf:  # seldom: a list of all tokens takes its memory
+        asked = np.flatnonzero(errors != -np.inf)
+        errors = errors[asked]
+    if len(errors) <= SAMPLE:
+        chosen = np.arange(len(errors))
+    else:
+        worst = np.argpartition(-errors, SAMPLE // 40)[: SAMPLE // 40]
+        others = np.setdiff1d(rng.choice(len(errors), SAMPLE, replace=False), worst)
+        chosen = np.concatenate([worst, rng.permutation(others)[: SAMPLE - len(worst)]])
+    chosen.sort()
+    return chosen if asked is None else asked[chosen]
 
 
 @torch.no_grad()
 def dense_outputs(
-    network: TokenClassifier,
+    dense: TokenClassifier,
     corpus: Corpus,
     tokens: Ints,
+    wanted: Ints,
     progress: Callable[[float], None] = lambda _: None,
-) -> tuple[Floats, Ints]:
-    """Outputs and labels of some tokens, by the network with all matrices multiplied out.
+) -> Outputs:
+    """What some tokens get from a network that `expand` has multiplied out: nothing is shared with
+    the fast path.
 
-    Padded batches through the modules' own matrices: nothing is shared with the fast path. A token
-    costs as many scores as its sentence has tokens, and as many activations as there are units.
+    Padded batches through the modules' own matrices: all blocks but the last for whole sentences,
+    the last for the tokens that are asked for. A token costs as many scores as its sentence has
+    tokens (with more blocks, their square), and as many activations as there are units.
     """
-    dense = network.expand()
-    (block,) = dense.blocks
-    assert isinstance(block, Block)
-    assert isinstance(block.attention, SelfAttention)
-    step = max(1, CELLS // network.shape.hidden)  # rows of hidden activations held at once
-    y, decided, done = np.empty(len(tokens)), np.empty(len(tokens), dtype=np.int64), 0
-    for sentences, asking in batches(corpus, tokens, network.shape.head_size):
+    shape, head = dense.shape, LabelHead(dense.head)
+    *earlier, last = dense.blocks
+    step = max(1, HELD // max(1, shape.hidden, shape.labels))  # rows of activations held at once
+    # Filled piece by piece: pieces kept in a list would leave holes of the size of activations.
+    labels, done = np.empty(len(tokens), dtype=np.int64), 0
+    values, errors = np.empty(len(tokens)), np.empty(len(tokens))
+    whole = shape.depth > 1
+    for sentences, asking in batches(corpus, tokens, shape.heads, shape.head_size, whole=whole):
         n = int(corpus.lengths[sentences].max())
         starts = corpus.offsets[sentences][:, None]
         there = np.arange(n) < corpus.lengths[sentences][:, None]
         ids = np.zeros(there.shape, dtype=np.int64)
         ids[there] = corpus.token_ids[(starts + np.arange(n))[there]]
-        z = block.attention.at(
-            dense.embed(torch.from_numpy(ids)),
-            torch.from_numpy(tokens[asking] - starts),
-            None if there.all() else torch.from_numpy(there[:, None]),
-            causal=network.shape.causal,
-        )
+        mask = None if there.all() else torch.from_numpy(there[:, None])
+        z = dense.embed(torch.from_numpy(ids))
+        for block in earlier:
+            z = block.attention(z, mask, causal=shape.causal)
+            pieces = torch.split(z.flatten(0, 1), step)
+            z = torch.cat([block.feedforward(piece) for piece in pieces]).view_as(z)
+        assert isinstance(last.attention, SelfAttention)
+        asked = torch.from_numpy(tokens[asking] - starts)
+        z = last.attention.at(z, asked, mask, causal=shape.causal)
         own, first = np.unique(asking, return_index=True)  # rows are filled up with copies
         for piece, some in zip(
             torch.split(z.flatten(0, 1)[first], step),
             np.split(own, range(step, len(own), step)),
             strict=True,
         ):
-            features = block.feedforward(piece)
-            y[some] = features @ (dense.head.weight[0] / 2)
-            decided[some] = dense.head(features).argmax(-1)
+            features = last.feedforward(piece)
+            found = head.read_logits(features, dense.head(features), wanted[some])
+            labels[some], values[some], errors[some] = found.labels, found.values, found.errors
         done += len(own)
         progress(done / len(tokens))
-    return y, decided
+    return Outputs(labels, values, errors, 0.0)
 
 
-def batches(corpus: Corpus, tokens: Ints, head_size: int) -> Iterator[tuple[Ints, Ints]]:
+def batches(
+    corpus: Corpus, tokens: Ints, heads: int, head_size: int, *, whole: bool = False
+) -> Iterator[tuple[Ints, Ints]]:
     """Sentences, and for each a row of places in `tokens` that lie in it; rows may repeat one.
 
     `tokens` are in order. A sentence of n tokens has as many rows as it takes for m of them at a
-    time, m n <= `CELLS`; so many sentences of similar length go together. (Or as many as have
-    `CELLS` numbers in their keys.)
+    time, m n <= `HELD` for all heads; so many sentences of similar length go together. (Or as many
+    as have `HELD` numbers in their keys; or n^2 scores each, if they are run as a `whole`.)
     """
     home = corpus.sentence_of[tokens]
-    most = np.maximum(1, CELLS // corpus.lengths[home])
+    most = np.maximum(1, HELD // (heads * corpus.lengths[home]))
     first = np.flatnonzero(np.diff(home, prepend=-1))
     counts = np.diff(first, append=len(home))
     within = np.arange(len(home)) - np.repeat(first, counts)
@@ -170,7 +211,8 @@ def batches(corpus: Corpus, tokens: Ints, head_size: int) -> Iterator[tuple[Ints
     while len(starts):
         n = int(corpus.lengths[home[starts[0]]])
         widest = np.maximum.accumulate(counts)
-        fits = np.maximum(widest, head_size) * n * np.arange(1, len(starts) + 1) <= CELLS
+        width = heads * np.maximum(widest, max(head_size, n) if whole else head_size)
+        fits = width * n * np.arange(1, len(starts) + 1) <= HELD
         size = max(1, int(fits.argmin()) if not fits.all() else len(fits))
         inner = np.minimum(np.arange(widest[size - 1]), counts[:size, None] - 1)
         yield home[starts[:size]], starts[:size, None] + inner

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from rankone.corpus import contexts
-from rankone.corpus.ceilings import best_targets
 from rankone.corpus.conflicts import Conflict, find_conflicts
+from rankone.corpus.contexts import Look
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.read import as_corpus
-from rankone.corpus.rows import Column, Columns, Ints
+from rankone.corpus.rows import Column, Columns
+from rankone.corpus.tallies import best, tally_parts
+
+ASKED = ("task", "asked")
+INPUTS: Mapping[str, Look] = {  # what a model may see
+    "majority": contexts.by_nothing,
+    "token": contexts.by_token,
+    "set": contexts.by_set,
+    "multiset": contexts.by_multiset,
+    "sequence": contexts.by_sequence,
+    "prefix": contexts.by_prefix,
+}
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,9 @@ class Audit:
     disagreeing_sequences: int
     disagreeing_copies: int
     ceilings: dict[str, Ceiling]
-    conflicts: list[Conflict]
+    conflicts: tuple[Conflict, ...]
+    task: str = "tags"
+    asked: int = 0
 
     @property
     def ok(self) -> bool:
@@ -63,7 +76,9 @@ class Audit:
         return not self.conflicts
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """All figures; task and the number of tokens that are asked, if those are not all."""
+        found = {"ok": self.ok, **asdict(self)}
+        return found if self.task != "tags" else {k: found[k] for k in found if k not in ASKED}
 
 
 def inspect(
@@ -80,20 +95,13 @@ def inspect(
     Ceiling(accuracy=1.0, errors=0)
     """
     corpus = as_corpus(corpus, token_column, label_column)
-    labels = corpus.label_ids
-    counts = np.bincount(labels)
-    sequence = contexts.by_sequence(corpus)
-    groups = {
-        "majority": np.zeros_like(labels),
-        "token": contexts.by_token(corpus),
-        "set": contexts.by_set(corpus),
-        "multiset": contexts.by_multiset(corpus),
-        "sequence": sequence,
-        "prefix": contexts.by_prefix(corpus),
-    }
-    best = {name: best_targets(group, labels) for name, group in groups.items()}
+    counts = np.bincount(corpus.label_ids[corpus.asked])
+    tallies = {name: tally_parts([corpus], look) for name, look in INPUTS.items()}
+    found = {name: best(tally) for name, (tally, _) in tallies.items()}
+    (sequence,) = tallies["sequence"][1]
+    members = found["sequence"].members(sequence, corpus.label_ids)
     copies = np.bincount(corpus.sentence_of[sequence[corpus.offsets[:-1]]])
-    at_odds = _sentences_at_odds(corpus, sequence)
+    at_odds = np.unique(corpus.sentence_of[sequence[members]])  # first copies
     return Audit(
         source=corpus.source,
         format=corpus.format,
@@ -112,9 +120,11 @@ def inspect(
         disagreeing_sequences=len(at_odds),
         disagreeing_copies=int(copies[at_odds].sum()),
         ceilings={
-            name: Ceiling.of(targets.errors, corpus.n_tokens) for name, targets in best.items()
+            name: Ceiling.of(of_all.errors, len(corpus.asked)) for name, of_all in found.items()
         },
-        conflicts=find_conflicts(corpus, sequence, best["sequence"].members),
+        conflicts=tuple(find_conflicts(corpus, sequence, members)),
+        task=corpus.task,
+        asked=len(corpus.asked),
     )
 
 
@@ -123,9 +133,3 @@ def sentences_with_repeats(corpus: Corpus) -> int:
     pairs = np.sort(corpus.sentence_of * len(corpus.vocabulary) + corpus.token_ids)
     again = pairs[1:][pairs[1:] == pairs[:-1]] // len(corpus.vocabulary)
     return len(np.unique(again))
-
-
-def _sentences_at_odds(corpus: Corpus, sequence: Ints) -> Ints:
-    """First copies of the sentences that stand in the file with different labels."""
-    disagree = corpus.label_ids != corpus.label_ids[sequence]
-    return np.unique(corpus.sentence_of[sequence[disagree]])

@@ -7,9 +7,10 @@ import random
 from dataclasses import replace
 from itertools import combinations
 
+from rankone.choices import Task
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.rows import Choice
-from rankone.errors import CorpusError
+from rankone.errors import CorpusError, SettingError
 
 # Each name takes every role, so that only the sentence tells which one it plays.
 NAMES = (
@@ -80,10 +81,12 @@ def is_builtin(source: object) -> bool:
     return isinstance(source, str | os.PathLike) and os.fspath(source) in BUILTIN
 
 
-def read_builtin(name: str, format: str, choice: Choice, scheme: str, lower: bool) -> Corpus:
+def read_builtin(
+    name: str, format: str, choice: Choice, scheme: str, lower: bool, task: Task
+) -> Corpus:
     """A built-in corpus by its name; only the options that are not about files apply."""
     if (format, choice.token, choice.label) != ("auto", None, None):
-        raise CorpusError(
+        raise SettingError(
             "a built-in corpus has no layout and no columns",
             where=name,
             remedy="leave the options for files out",
@@ -91,11 +94,15 @@ def read_builtin(name: str, format: str, choice: Choice, scheme: str, lower: boo
     corpus = BUILTIN[name]()
     if scheme == "iob2" and corpus.scheme is None:
         raise CorpusError(
-            "its labels are no IOB tags", where=name, remedy="leave the labels as they are (keep)"
+            "its labels are not IOB tags", where=name, remedy="leave the labels as they are (keep)"
         )
-    if not lower:
+    if not lower and task == corpus.task:
         return corpus
-    return replace(corpus.lowered(), reading={**corpus.reading, "lower": True})
+    pairs = [(s.tokens, s.labels) for s in corpus.sentences]
+    if lower:
+        pairs = [([word.lower() for word in words], labels) for words, labels in pairs]
+    corpus = Corpus.from_sentences(pairs, source=name, task=task)
+    return replace(corpus, reading={**corpus.reading, "lower": bool(lower)})
 
 
 def _sentence(draw: random.Random) -> tuple[tuple[str, ...], tuple[str, ...]]:

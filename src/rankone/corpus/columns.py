@@ -57,7 +57,7 @@ def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
 
 
 def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
-    """Ten columns; comments, multiword ranges (3-4) and empty nodes (5.1) are passed over."""
+    """Ten columns; comments, multiword ranges (3-4) and empty nodes (5.1) are skipped."""
     choice = by_number(choice, CONLLU_COLUMNS, name)
     labelled = choice.labelled is not False
     t = place(2 if choice.token is None else choice.token, 10, name, "token")
@@ -85,7 +85,7 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
             known = last and cells[0].isdecimal()
             id = reprlib.repr(cells[0])
             raise CorpusError(
-                f"the id {id} after {last}" if known else f"{id} is no CoNLL-U id",
+                f"the id {id} after {last}" if known else f"{id} is not a CoNLL-U id",
                 where=f"{name}, line {number}",
                 remedy="number the words of a sentence 1, 2, 3, and end it with a blank line",
             )

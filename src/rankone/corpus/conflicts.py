@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from itertools import groupby, islice
 from typing import Any
 
+from rankone.arrays import Ints
 from rankone.corpus.corpus import PYTHON, Corpus
-from rankone.corpus.rows import Ints
 
 SHOWN = 10  # lines of a label, and labels, that are spelled out
 AROUND = 8  # tokens on either side that are shown
@@ -68,8 +68,20 @@ def find_conflicts(corpus: Corpus, groups: Ints, members: Ints) -> list[Conflict
     `members` are the tokens of those contexts, as `best_targets` finds them.
     """
     found: dict[int, Conflict] = {}
-    unit = "sentence" if corpus.files == (None,) else "line"
-    several = len(corpus.files) > 1
+    add_conflicts(found, corpus, groups, members, corpus.files)
+    return list(found.values())
+
+
+def add_conflicts(
+    found: dict[int, Conflict],
+    corpus: Corpus,
+    groups: Ints,
+    members: Ints,
+    files: Collection[str | None],
+) -> None:
+    """Add the rows of one part of a corpus whose sentences come from all these files."""
+    unit = "sentence" if set(files) == {None} else "line"
+    several = len(files) > 1
     columns = groups, corpus.sentence_of, corpus.positions, corpus.label_ids, corpus.lines
     for group, sentence, position, label, line in zip(
         *(column[members].tolist() for column in columns), strict=True
@@ -86,7 +98,6 @@ def find_conflicts(corpus: Corpus, groups: Ints, members: Ints) -> list[Conflict
         if several:
             file = corpus.files[corpus.file_ids[sentence]] or PYTHON
             conflict.files.setdefault(name, []).append(file)
-    return list(found.values())
 
 
 def _listed(unit: str, numbers: Iterable[int]) -> str:

@@ -1,27 +1,31 @@
 """Which tokens of a corpus look the same to a function of a given input.
 
-Every function here returns one integer per token: the index of the FIRST token of the corpus that
-has the same context. Tokens with equal numbers cannot be told apart by any function of that input,
-whatever the function; this is what ceilings and targets are made of.
+Every function ``by_...`` returns one integer per token: the index of the FIRST token of the corpus
+that has the same context. Tokens with equal numbers cannot be told apart by any function of that
+input, whatever the function; this is what ceilings and targets are made of.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
+from collections.abc import Callable
+from hashlib import shake_256
 from itertools import pairwise
 from math import gcd
+from secrets import token_bytes
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankone.arrays import Ints
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.rows import Ints
-from rankone.spans import spans
+from rankone.spans import places, spans
+
+Look = Callable[[Corpus], Ints]
 
 
-def visible_contexts(corpus: Corpus, *, positions: bool, causal: bool, depth: int = 1) -> Ints:
+def visible(*, positions: bool, causal: bool, depth: int = 1) -> Look:
     """What attention can see of a token's surroundings.
 
     With positions the whole sentence (or, causal, its prefix) and the place in it. Without them
@@ -29,10 +33,20 @@ def visible_contexts(corpus: Corpus, *, positions: bool, causal: bool, depth: in
     prefixes, and with them the order.
     """
     if positions:
-        return by_prefix(corpus) if causal else by_sequence(corpus)
+        return by_prefix if causal else by_sequence
     if causal:
-        return by_prefix(corpus) if depth > 1 else by_prefix_proportions(corpus)
-    return by_proportions(corpus)
+        return by_prefix if depth > 1 else by_prefix_proportions
+    return by_proportions
+
+
+def visible_contexts(corpus: Corpus, *, positions: bool, causal: bool, depth: int = 1) -> Ints:
+    """The contexts that attention can tell apart."""
+    return visible(positions=positions, causal=causal, depth=depth)(corpus)
+
+
+def by_nothing(corpus: Corpus) -> Ints:
+    """One context for all: the function is a constant."""
+    return np.zeros(corpus.n_tokens, dtype=np.int64)
 
 
 def by_token(corpus: Corpus) -> Ints:
@@ -42,39 +56,42 @@ def by_token(corpus: Corpus) -> Ints:
 
 def by_set(corpus: Corpus) -> Ints:
     """The token and the set of tokens of its sentence (the condition of Corollary 1)."""
-    return _by_bag(corpus, _bags(corpus)[:, :2])
+    return _by_bag(corpus, *set_runs(corpus))
 
 
 def by_multiset(corpus: Corpus) -> Ints:
     """The token and how often each token occurs in its sentence."""
-    return _by_bag(corpus, _bags(corpus))
+    return _by_bag(corpus, *multiset_runs(corpus))
 
 
 def by_proportions(corpus: Corpus) -> Ints:
     """The token and the share of each token in its sentence: all that attention sees, unordered."""
-    bags = _bags(corpus)
-    starts = np.searchsorted(bags[:, 0], np.arange(corpus.n_sentences))
-    bags[:, 2] //= np.gcd.reduceat(bags[:, 2], starts)[bags[:, 0]]
-    return _by_bag(corpus, bags)
+    return _by_bag(corpus, *proportion_runs(corpus))
 
 
 def by_prefix_proportions(corpus: Corpus) -> Ints:
-    """The same for causal attention: shares within the sentence up to and including the token.
-
-    A bag is known by the sum of 128-bit numbers drawn for its words; that two different bags of a
-    corpus agree in it has a chance below 10^-20. They are drawn anew each time, so that no corpus
-    can have been made for them; nothing else depends on them.
-    """
-    numbers = [secrets.randbits(128) for _ in corpus.vocabulary]
+    """The same for causal attention: shares within the sentence up to and including the token."""
     seen: dict[tuple[int, int], int] = {}
-    groups = np.empty(corpus.n_tokens, dtype=np.int64)
+    pairs = zip(corpus.token_ids.tolist(), prefix_sums(corpus, token_bytes(16)), strict=True)
+    return np.array([seen.setdefault(pair, i) for i, pair in enumerate(pairs)], dtype=np.int64)
+
+
+def prefix_sums(corpus: Corpus, key: bytes) -> list[int]:
+    """A number for the shares within the sentence up to and including each token.
+
+    A bag is known by the sum of 128-bit numbers of its words; that two different bags of a corpus
+    agree in it has a chance below 10^-20. The numbers depend on a key that is drawn anew each time,
+    so that no corpus can have been made for them; nothing else depends on them.
+    """
+    drawn = shake_256(key).digest(16 * len(corpus.vocabulary))
+    numbers = [int.from_bytes(drawn[i : i + 16]) for i in range(0, len(drawn), 16)]
+    sums: list[int] = []
     ids, bounds = corpus.token_ids.tolist(), corpus.offsets.tolist()
     for a, b in pairwise(bounds):
         counts: Counter[int] = Counter()
         often: Counter[int] = Counter()  # how many words have a count: few counts, many words
         total = 0
-        for i in range(a, b):
-            token = ids[i]
+        for token in ids[a:b]:
             count = counts[token]
             counts[token] = count + 1
             often[count + 1] += 1
@@ -84,8 +101,8 @@ def by_prefix_proportions(corpus: Corpus) -> Ints:
             total += numbers[token]
             common = 1 if often[1] else gcd(*often)
             # total is the sum over words of count times number, so it divides as the counts do
-            groups[i] = seen.setdefault((token, total // common), i)
-    return groups
+            sums.append(total // common)
+    return sums
 
 
 def by_sequence(corpus: Corpus) -> Ints:
@@ -133,22 +150,22 @@ def _first_copy(corpus: Corpus) -> Ints:
     """For each sentence, the first one that equals it.
 
     Sentences are compared by a 64-bit number first; those that agree in it are then compared token
-    by token, and if two of them differ after all, everything is done over by comparing in full.
+    by token, and if two of them differ after all, all are compared in full.
     """
     rng = np.random.default_rng(0)
     words = rng.integers(1 << 63, size=len(corpus.vocabulary), dtype=np.uint64)
-    places = rng.integers(1 << 63, size=corpus.longest, dtype=np.uint64) | np.uint64(1)
+    factors = rng.integers(1 << 63, size=corpus.longest, dtype=np.uint64) | np.uint64(1)
     numbers = np.empty(corpus.n_sentences, dtype=np.uint64)
     for a, b in spans(corpus.offsets):
         start, stop = corpus.offsets[a], corpus.offsets[b]
         mixed = np.take(words, corpus.token_ids[start:stop])
-        mixed *= np.take(places, corpus.positions[start:stop])
+        mixed *= np.take(factors, corpus.positions[start:stop])
         np.add.reduceat(mixed, corpus.offsets[a:b] - start, out=numbers[a:b])
     first = _first(numbers)
     copies = np.flatnonzero(first != np.arange(len(first)))
     lengths = corpus.lengths[copies]
     if (lengths == corpus.lengths[first[copies]]).all():
-        inner = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        inner = places(np.append(0, np.cumsum(lengths)))
         here, there = (np.repeat(corpus.offsets[at], lengths) for at in (copies, first[copies]))
         if (corpus.token_ids[here + inner] == corpus.token_ids[there + inner]).all():
             return first
@@ -170,8 +187,30 @@ def _bags(corpus: Corpus) -> Ints:
     return np.stack([pairs // size, pairs % size, counts], axis=1)
 
 
-def _by_bag(corpus: Corpus, bags: Ints) -> Ints:
-    sentences, rest = bags[:, 0], np.ascontiguousarray(bags[:, 1:])
-    bounds = np.searchsorted(sentences, np.arange(corpus.n_sentences + 1)) * rest.shape[1]
-    bag = _first_equal(rest.reshape(-1), bounds)
+def set_runs(corpus: Corpus) -> tuple[Ints, Ints]:
+    """The tokens of each sentence, sorted, each once: values, and where each sentence begins."""
+    return _runs(corpus, _bags(corpus)[:, :2])
+
+
+def multiset_runs(corpus: Corpus) -> tuple[Ints, Ints]:
+    """The same with the count of each token."""
+    return _runs(corpus, _bags(corpus))
+
+
+def proportion_runs(corpus: Corpus) -> tuple[Ints, Ints]:
+    """The same with counts that have no common divisor."""
+    bags = _bags(corpus)
+    starts = np.searchsorted(bags[:, 0], np.arange(corpus.n_sentences))
+    bags[:, 2] //= np.gcd.reduceat(bags[:, 2], starts)[bags[:, 0]]
+    return _runs(corpus, bags)
+
+
+def _runs(corpus: Corpus, bags: Ints) -> tuple[Ints, Ints]:
+    rest = np.ascontiguousarray(bags[:, 1:])
+    bounds = np.searchsorted(bags[:, 0], np.arange(corpus.n_sentences + 1)) * rest.shape[1]
+    return rest.reshape(-1), bounds
+
+
+def _by_bag(corpus: Corpus, values: Ints, bounds: Ints) -> Ints:
+    bag = _first_equal(values, bounds)
     return _first(bag[corpus.sentence_of] * len(corpus.vocabulary) + corpus.token_ids)

@@ -6,15 +6,21 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from rankone.corpus.rows import Choice, Columns, Ints, Rows, Sentence, Words
+from rankone.arrays import Ints
+from rankone.choices import Task
+from rankone.corpus import records, schemes
+from rankone.corpus.rows import NO_LABEL, Choice, Columns, Rows, Sentence, spelled_out
 from rankone.corpus.source import printable
+from rankone.corpus.tasks import task_of
 from rankone.errors import CorpusError
 from rankone.plural import plural
+from rankone.spans import places
 
 PYTHON = "<python>"
 
@@ -26,9 +32,9 @@ class Corpus:
     Token i of the corpus is ``vocabulary[token_ids[i]]``, labelled ``label_names[label_ids[i]]``,
     and stood on line ``lines[i]``; sentence j is the run ``offsets[j]:offsets[j + 1]`` and stood in
     ``files[file_ids[j]]``, None if it was made in Python (its line is then its number).
-    ``sentences`` gives the same as Python objects. An unlabelled corpus has no label names, and
-    every label id is -1. ``columns`` tells where tokens and labels were found, ``remarks`` what was
-    assumed to read them.
+    ``sentences`` gives the same as Python objects. A label id is -1 where the ``task`` asks nothing
+    of the token; an unlabelled corpus has no label names, and asks nothing. ``columns`` tells where
+    tokens and labels were found, ``remarks`` what was assumed to read them.
     """
 
     source: str
@@ -42,6 +48,7 @@ class Corpus:
     file_ids: Ints
     format: str = "python"
     scheme: str | None = None  # how NER tags are written, None if the labels are not NER tags
+    task: str = "tags"
     columns: Columns = field(default_factory=Columns)
     remarks: tuple[str, ...] = ()
     reading: dict[str, Any] = field(default_factory=dict)  # how to read other text the same way
@@ -60,7 +67,8 @@ class Corpus:
     def sentences(self) -> tuple[Sentence, ...]:
         """The sentences, in the order of the file."""
         words = [self.vocabulary[i] for i in self.token_ids.tolist()]
-        names = [self.label_names[i] for i in self.label_ids.tolist()] if self.labelled else []
+        known = [*self.label_names, NO_LABEL]  # the last is what -1 finds
+        names = [known[i] for i in self.label_ids.tolist()] if self.labelled else []
         lines, bounds = self.lines.tolist(), self.offsets.tolist()
         return tuple(
             Sentence(
@@ -77,6 +85,12 @@ class Corpus:
     def labelled(self) -> bool:
         return bool(self.label_names)
 
+    def check_labelled(self) -> Corpus:
+        """The corpus, which is refused if it has no labels."""
+        if not self.labelled:
+            raise CorpusError("no labels", where=self.source, remedy="give a labelled file")
+        return self
+
     @property
     def n_tokens(self) -> int:
         return len(self.token_ids)
@@ -84,6 +98,11 @@ class Corpus:
     @property
     def n_sentences(self) -> int:
         return len(self.offsets) - 1
+
+    @cached_property
+    def asked(self) -> Ints:
+        """The tokens that a label is asked of."""
+        return np.flatnonzero(self.label_ids >= 0)
 
     @cached_property
     def lengths(self) -> Ints:
@@ -98,7 +117,7 @@ class Corpus:
     @cached_property
     def positions(self) -> Ints:
         """The place of each token in its sentence, from 0."""
-        return np.arange(self.n_tokens) - np.repeat(self.offsets[:-1], self.lengths)
+        return places(self.offsets)
 
     @cached_property
     def longest(self) -> int:
@@ -117,14 +136,20 @@ class Corpus:
         """Where a sentence begins."""
         return self.place(int(self.offsets[sentence]))
 
-    def lowered(self) -> Corpus:
-        """The same with all words in lower case."""
-        words = Words.renamed([word.lower() for word in self.vocabulary], self.token_ids)
-        return replace(self, vocabulary=tuple(words.index), token_ids=words.numbers())
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of its words and labels, sentence by sentence, however the file spells them:
+        blank lines, other columns and compression do not matter."""
+        text = sha256()
+        for words in (self.vocabulary, self.label_names):
+            text.update(spelled_out(words))
+        for column in (self.token_ids, self.label_ids, self.offsets):
+            text.update(column.astype("<i8").tobytes())
+        return text.hexdigest()
 
     @classmethod
     def from_rows(
-        cls, rows: Rows, *, source: str, format: str, scheme: str | None = None
+        cls, rows: Rows, *, source: str, format: str, scheme: str | None = None, task: str = "tags"
     ) -> Corpus:
         """Number tokens and labels in the order of their first appearance."""
         if not rows.tokens.ids:
@@ -148,6 +173,7 @@ class Corpus:
             file_ids=np.array([number[file] for file in files], dtype=np.int64),
             format=format,
             scheme=scheme,
+            task=task,
             columns=rows.columns if len(labels) else replace(rows.columns, label=None),
         )
 
@@ -159,6 +185,7 @@ class Corpus:
         source: str | None = None,
         token_column: int | str | None = None,
         label_column: int | str | None = None,
+        task: Task = "tags",
     ) -> Corpus:
         """From (tokens, labels) pairs, `Sentence` objects, mappings, or a Hugging Face dataset.
 
@@ -166,20 +193,19 @@ class Corpus:
         not given they are "tokens", else "words"; and "labels", else the only usual name
         ("tags", "ner_tags", "upos") that is there. Numbers of a ClassLabel become its names.
         Sentences of a corpus keep their lines and files; `source` is then by default the file they
-        come from, or the names of several.
+        come from, or the names of several. `task` says what is asked of the tokens.
 
         >>> Corpus.from_sentences([(["a", "rose"], ["DET", "NOUN"])]).n_tokens
         2
         """
-        from rankone.corpus import records, schemes  # which build on this module
-
         started = time.perf_counter()
-        choice = Choice(token_column, label_column).checked()
+        asking, choice = task_of(task), Choice(token_column, label_column).checked()
         rows = records.read_records(sentences, printable(source or PYTHON), choice)
         name = printable(source or _source(rows.files))
-        rows, found = schemes.apply(rows, "keep", name)
-        corpus = cls.from_rows(rows, source=name, format="python", scheme=found)
+        rows, found = asking.apply(*schemes.apply(rows, "keep", name))
+        corpus = cls.from_rows(rows, source=name, format="python", scheme=found, task=task)
         reading = {"scheme": "auto"} if found == "IOB2" else {}
+        reading |= {"task": task} if task != "tags" else {}
         return replace(corpus, reading=reading, seconds=time.perf_counter() - started)
 
 

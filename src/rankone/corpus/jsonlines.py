@@ -14,7 +14,7 @@ OBJECT = 'give one object per line: {"tokens": [...], "labels": [...]}'
 
 
 def read_jsonlines(lines: list[str], name: str, choice: Choice) -> Rows:
-    """Every line is one sentence; an empty list of tokens is passed over like a blank line."""
+    """Every line is one sentence; an empty list of tokens is skipped like a blank line."""
     token_key = "tokens" if choice.token is None else str(choice.token)
     label_key = "labels" if choice.label is None else str(choice.label)
     rows, labelled = Rows(columns=Columns(token_key, label_key)), choice.labelled

@@ -7,19 +7,19 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from rankone.choices import Format, Scheme, Task
 from rankone.corpus import columns, jsonlines, schemes
 from rankone.corpus.builtin import is_builtin, read_builtin
 from rankone.corpus.choice import is_header
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.rows import Choice, Column, Rows, Words
+from rankone.corpus.rows import NO_LABEL, Choice, Column, Rows, Words
 from rankone.corpus.source import read_lines
+from rankone.corpus.tasks import task_of
 from rankone.corpus.text import Expected, is_text, read_text
-from rankone.errors import CorpusError
+from rankone.errors import CorpusError, SettingError
 
-Format = Literal["auto", "conll", "conllu", "tsv", "jsonl", "text"]
-Scheme = Literal["keep", "iob2", "auto"]
 Reader = Callable[[list[str], str, Choice], Rows]
 
 READERS: dict[str, Reader] = {
@@ -53,6 +53,7 @@ def read_corpus(
     scheme: Scheme = "keep",
     lower: bool = False,
     labelled: bool | None = True,
+    task: Task = "tags",
 ) -> Corpus:
     """Read a labelled corpus, plain or gzipped: a path, "-" for standard input, "builtin" or "toy".
 
@@ -62,13 +63,14 @@ def read_corpus(
     ``corpus.columns`` tells which they were.
     ``scheme="iob2"`` turns IOB1 entity tags into IOB2 and refuses other labels, "auto" leaves those
     unchanged. ``labelled=False`` reads tokens alone, None takes labels if there are any;
-    ``format="text"``, one sentence per line, needs one of the two.
+    ``format="text"``, one sentence per line, needs one of the two. ``task`` says what is asked of
+    the tokens.
 
     >>> read_corpus("builtin").n_sentences
     2000
     """
     choice = Choice(token_column, label_column, labelled).checked()
-    return _read(source, format, choice, scheme, lower)
+    return _read(source, format, choice, scheme, lower, task)
 
 
 def read_like(
@@ -84,10 +86,10 @@ def read_like(
     Unless labels are needed, a file that has not the columns of the model's corpus may be plain
     text; ``corpus.remarks`` then says so.
     """
-    known = {"token_column", "label_column", "scheme", "lower"}
+    known = {"token_column", "label_column", "scheme", "lower", "task"}
     before = {key: value for key, value in reading.items() if key in known}
     chosen = {key: value for key, value in given.items() if value is not None}
-    how = {"format": "auto", "scheme": "keep", "lower": False, **before, **chosen}
+    how = {"format": "auto", "scheme": "keep", "lower": False, "task": "tags", **before, **chosen}
     if is_builtin(source):
         how |= {key: chosen.get(key) for key in LAYOUT[1:]}
     token, label = how.get("token_column"), how.get("label_column")
@@ -96,11 +98,12 @@ def read_like(
     width = reading.get("columns")
     of = width if type(width) is int else None
     expected = Expected(frozenset(labels), label, of) if guess else None
-    return _read(source, how["format"], choice, how["scheme"], how["lower"], expected)
+    form, scheme, lower, task = (how[name] for name in ("format", "scheme", "lower", "task"))
+    return _read(source, form, choice, scheme, lower, task, expected)
 
 
 def read_other(source: str | os.PathLike[str], **how: Any) -> Corpus:
-    """Read one more corpus beside a file that the options are for: a built-in one has no layout."""
+    """Read one more corpus with the options of a file; a built-in one has no layout."""
     if is_builtin(source):
         how = {key: value for key, value in how.items() if key not in LAYOUT}
     return read_corpus(source, **how)
@@ -117,14 +120,12 @@ def as_corpus(
     elif not isinstance(corpus, Corpus):
         corpus = Corpus.from_sentences(corpus, token_column=token_column, label_column=label_column)
     elif (token_column, label_column) != (None, None):
-        raise CorpusError(
+        raise SettingError(
             "a corpus that is read has no columns to choose from",
             where=corpus.source,
             remedy="give token_column and label_column where it is read",
         )
-    if not corpus.labelled:
-        raise CorpusError("no labels", where=corpus.source, remedy="give a labelled file")
-    return corpus
+    return corpus.check_labelled()
 
 
 def _read(
@@ -133,16 +134,18 @@ def _read(
     choice: Choice,
     scheme: str,
     lower: bool,
+    task: Task,
     expected: Expected | None = None,
 ) -> Corpus:
     schemes.check(scheme)
     if format != "auto" and format not in READERS:
-        raise CorpusError(
+        raise SettingError(
             f"unknown format {format!r}", remedy=f"choose one of auto, {', '.join(READERS)}"
         )
+    started, asking, labelled = time.perf_counter(), task_of(task), choice.labelled
     if is_builtin(source):
-        return read_builtin(os.fspath(source), format, choice, scheme, lower)
-    started = time.perf_counter()
+        return read_builtin(os.fspath(source), format, choice, scheme, lower, task)
+    choice = asking.choice(choice)
     name, lines = read_lines(source)
     kind = _guess(name, lines) if format == "auto" else format
     remarks: tuple[str, ...] = ()
@@ -151,7 +154,7 @@ def _read(
         kind, remarks = "text", (ASSUMED,)
         choice = replace(choice, token=None, label=None)  # which were those of the model
     rows = READERS[kind](lines, name, choice)
-    if set(rows.labels.index) == {"_"}:  # CoNLL-U's mark for "not annotated"
+    if set(rows.labels.index) == {NO_LABEL}:
         if choice.labelled:
             raise CorpusError(
                 'no labels: all are "_", which stands for "not annotated"',
@@ -159,17 +162,19 @@ def _read(
                 remedy="choose another label column, or annotate the file",
             )
         rows = replace(rows, labels=Words())
-    rows, found = schemes.apply(rows, scheme, name)
-    corpus = Corpus.from_rows(rows, source=name, format=kind, scheme=found)
+    rows = rows.lowered() if lower else rows
+    rows, found = asking.apply(*schemes.apply(rows, scheme, name), labelled)
+    corpus = Corpus.from_rows(rows, source=name, format=kind, scheme=found, task=task)
     reading = {
         "token_column": choice.token,
         "label_column": choice.label,
         "columns": corpus.columns.of,
         "scheme": "auto" if found == "IOB2" else "keep",
         "lower": bool(lower),
+        "task": task,
     }
-    corpus = replace(corpus.lowered() if lower else corpus, reading=reading, remarks=remarks)
-    return replace(corpus, seconds=time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return replace(corpus, reading=reading, remarks=remarks, seconds=seconds)
 
 
 def _guess(name: str, lines: list[str]) -> str:

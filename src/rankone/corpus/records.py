@@ -19,7 +19,7 @@ BATCH = 1000  # a dataset hands out a batch ten times as fast as its rows
 PAIRS = "give (tokens, labels), two lists of strings, or a mapping with these two keys"
 
 
-class Part(NamedTuple):
+class SentenceRecord(NamedTuple):
     """One sentence; a line of each token, or else the number of the sentence for all of them."""
 
     tokens: Strings
@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
 
 def read_records(given: Any, source: str, choice: Choice) -> Rows:
-    """Every record is one sentence; one without tokens is passed over, as is -DOCSTART-."""
+    """Every record is one sentence; one without tokens is skipped, as is -DOCSTART-."""
     rows, columns = Rows(), Columns()
     for number, part in enumerate(_parts(given, source, choice), start=1):
         tokens, labels = part.tokens, part.labels
@@ -56,7 +56,7 @@ def read_records(given: Any, source: str, choice: Choice) -> Rows:
     return replace(rows, columns=columns)
 
 
-def _parts(given: Any, source: str, choice: Choice) -> Iterator[Part]:
+def _parts(given: Any, source: str, choice: Choice) -> Iterator[SentenceRecord]:
     if all(hasattr(given, name) for name in ("features", "column_names", "iter")):
         return _rows(given.iter(batch_size=BATCH), source, choice, given.features)
     if hasattr(given, "keys"):  # columns in a mapping or a data frame
@@ -68,7 +68,7 @@ def _parts(given: Any, source: str, choice: Choice) -> Iterator[Part]:
 
 def _rows(
     tables: Iterable[Any], source: str, choice: Choice, features: Any = None
-) -> Iterator[Part]:
+) -> Iterator[SentenceRecord]:
     number, fields = 0, None
     for table in tables:
         fields = fields or Fields.among(_keys(table, source), choice, source, features)
@@ -83,7 +83,7 @@ def _rows(
         for cells in zip(tokens, labels, strict=True):
             number += 1
             where = f"{source}, sentence {number}"
-            yield Part(*fields.strings(*cells, where), columns=fields.columns)
+            yield SentenceRecord(*fields.strings(*cells, where), columns=fields.columns)
 
 
 def _keys(table: Any, source: str) -> list[Hashable]:
@@ -104,13 +104,15 @@ def _keys(table: Any, source: str) -> list[Hashable]:
     return keys
 
 
-def _items(given: Iterable[Any], source: str, choice: Choice) -> Iterator[Part]:
+def _items(given: Iterable[Any], source: str, choice: Choice) -> Iterator[SentenceRecord]:
     pair, fields = Fields(), None
     for number, item in enumerate(given, start=1):
         where = f"{source}, sentence {number}"
         if not isinstance(item, (Sentence, tuple)) and isinstance(item, Mapping):
             fields = fields or Fields.among(list(item), choice, where)
-            yield Part(*fields.strings(*fields.of(item, where), where), columns=fields.columns)
+            yield SentenceRecord(
+                *fields.strings(*fields.of(item, where), where), columns=fields.columns
+            )
         elif choice.token is not None or choice.label is not None:
             raise CorpusError(
                 "not a mapping, so there are no columns to choose from",
@@ -124,10 +126,10 @@ def _items(given: Iterable[Any], source: str, choice: Choice) -> Iterator[Part]:
                 tokens, labels = item
             except (TypeError, ValueError):
                 raise CorpusError("not a sentence", where=where, remedy=PAIRS) from None
-            yield Part(*pair.strings(tokens, labels, where))
+            yield SentenceRecord(*pair.strings(tokens, labels, where))
 
 
-def _sentence(given: Sentence, where: str) -> Part:
+def _sentence(given: Sentence, where: str) -> SentenceRecord:
     """Anyone can make one, so its words and places are looked at."""
     words = Fields().strings(given.tokens, given.labels, where)
     lines = listed(given.lines, "lines", where) or [given.line] * len(words[0])
@@ -142,4 +144,4 @@ def _sentence(given: Sentence, where: str) -> Part:
             where=where,
             remedy="give Sentence(tokens, labels, line)",
         )
-    return Part(*words, lines, None if given.file is None else printable(given.file))
+    return SentenceRecord(*words, lines, None if given.file is None else printable(given.file))

@@ -6,23 +6,24 @@ import re
 import reprlib
 from array import array
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankone.errors import CorpusError
+from rankone.arrays import Ints
+from rankone.errors import CorpusError, SettingError
 
-Ints = NDArray[np.int64]
 Column = int | str
 NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 DOCSTART = "-DOCSTART-"
+NO_LABEL = "_"  # as CoNLL-U marks what is not annotated
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sequence: its tokens, one label per token (none if unlabelled), and where it stood.
+    """One sequence: its tokens, one label per token (none if unlabelled, "_" where a task asks for
+    none), and where it stood.
 
     Tokens and labels are lists, which is what scorers and tokenizers expect. ``lines`` has the line
     of every token, and is empty if all are on ``line``; ``file`` is None for sentences made in
@@ -59,12 +60,14 @@ class Words:
 
     @classmethod
     def renamed(cls, names: list[str], ids: Ints) -> Words:
-        """Row i is ``names[ids[i]]``; names may repeat, and words are numbered as they come."""
+        """Row i is ``names[ids[i]]``, nothing where that is -1; names may repeat, and words are
+        numbered as they come."""
         words = cls()
         first = np.sort(np.unique(ids, return_index=True)[1])
-        number = np.zeros(len(names), dtype=np.int64)
+        number = np.full(len(names) + 1, -1)  # the last is what -1 finds
         for i in ids[first].tolist():
-            number[i] = words.index[names[i]]
+            if i >= 0:
+                number[i] = words.index[names[i]]
         words.ids.frombytes(number[ids].tobytes())
         return words
 
@@ -103,6 +106,11 @@ class Rows:
     files: list[str | None] = field(default_factory=list)  # of each sentence; empty: all of one
     columns: Columns = field(default_factory=Columns)
 
+    def lowered(self) -> Rows:
+        """The same with all words in lower case."""
+        words = [word.lower() for word in self.tokens.index]
+        return replace(self, tokens=Words.renamed(words, self.tokens.numbers()))
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -122,7 +130,7 @@ class Choice:
             if isinstance(column, str):
                 sound = bool(column) and not re.search("[\0\ud800-\udfff]", column)
             if not sound:
-                raise CorpusError(
+                raise SettingError(
                     f"{what}_column cannot be {_short(column)}",
                     remedy="give the number of a column (from 1), or its name",
                 )
@@ -132,6 +140,11 @@ class Choice:
 def is_number(column: Column) -> bool:
     """Whether a column is chosen by its number, which may be spelled out as a string."""
     return isinstance(column, int) or NUMBER.fullmatch(column) is not None
+
+
+def spelled_out(words: Sequence[str]) -> bytes:
+    """Words as one text to hash. No word holds a NUL, so different lists are different texts."""
+    return "\0".join([str(len(words)), *words, ""]).encode()
 
 
 def check_word(word: str, key: Hashable, where: str) -> None:

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankone.corpus.rows import Rows, Words
-from rankone.errors import CorpusError
+from rankone.errors import CorpusError, SettingError
 
 TAG = re.compile(r"O|[BI]-.+")
 
 
 def check(scheme: str) -> None:
-    """Refuse a scheme that nobody knows."""
+    """Refuse an unknown scheme."""
     if scheme not in ("keep", "iob2", "auto"):
-        raise CorpusError(f"unknown scheme {scheme!r}", remedy="choose keep, iob2 or auto")
+        raise SettingError(f"unknown scheme {scheme!r}", remedy="choose keep, iob2 or auto")
 
 
 def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
@@ -29,7 +29,7 @@ def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
             return rows, None
         first, tag = next((i, tag) for i, tag in enumerate(rows.labels) if tag in strays)
         raise CorpusError(
-            f"label {tag!r} is no IOB tag",
+            f"label {tag!r} is not an IOB tag",
             where=f"{name}, line {rows.lines[first]}",
             remedy="choose the column of the tags (--label-column), or keep the labels as stored",
         )

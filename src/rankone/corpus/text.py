@@ -1,4 +1,4 @@
-"""Plain text, one sentence per line, and how to know it from columns where nobody says."""
+"""Plain text, one sentence per line, and how to tell it from columns if no format is given."""
 
 from __future__ import annotations
 

@@ -6,16 +6,17 @@ import os
 import reprlib
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from operator import eq
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankone.choices import Construction, Readout, Verify
 from rankone.construct import memorize
-from rankone.construct.readout import Kind
 from rankone.corpus import Corpus
 from rankone.errors import CorpusError, ModelError
 from rankone.extras import extra
@@ -34,6 +35,7 @@ class SequenceError(CorpusError, ValueError):
     """X or y is not what it should be; a ValueError too, as scikit-learn's own are."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RankOneClassifier(BaseEstimator):
     """Gives every word of a sequence its label; `fit` does not train, it constructs the weights.
 
@@ -56,28 +58,16 @@ class RankOneClassifier(BaseEstimator):
     # Not a ClassifierMixin: for what is tagged a classifier, cross validation looks in y for
     # classes to balance the folds by, and refuses lists of lists.
 
-    def __init__(
-        self,
-        *,
-        vectors: ArrayLike | str | os.PathLike[str] | None = None,
-        positions: bool = True,
-        causal: bool = False,
-        head_size: int = 1,
-        readout: Kind = "merged",
-        strict: bool = False,
-        max_length: int | None = None,
-        verify: Literal["sample", "dense"] = "sample",
-        seed: int = 0,  # not random_state, which may be None or a generator that is used up
-    ) -> None:
-        self.vectors = vectors
-        self.positions = positions
-        self.causal = causal
-        self.head_size = head_size
-        self.readout = readout
-        self.strict = strict
-        self.max_length = max_length
-        self.verify = verify
-        self.seed = seed
+    construction: Construction = "line"
+    vectors: ArrayLike | str | os.PathLike[str] | None = None
+    positions: bool = True
+    causal: bool = False
+    head_size: int = 1
+    readout: Readout = "merged"
+    strict: bool = False
+    max_length: int | None = None
+    verify: Verify = "sample"
+    seed: int = 0  # not random_state, which may be None or a generator that is used up
 
     # X and y, not sequences and labels: any other name is metadata to scikit-learn, to be routed.
 

@@ -5,7 +5,7 @@ With A(W)_k = sum_l W_l p_kl, the attention as a linear map of the values, and A
     d u = A'(g),   d y_k = g_k (A(u x) - A(u) A(x))_k,   d x_l = (u A'(g y) - A'(g y A(u)))_l
 
 summed over channels. Both maps are there in linear time, A is the operator and A' its gradient by
-the values, and <h, A'(g)> = <A(h), g> tells how to differentiate A' by what it depends on.
+the values, and <h, A'(g)> = <A(h), g> says how to differentiate A' by what it depends on.
 """
 
 from __future__ import annotations
@@ -14,19 +14,31 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, library
 
-from rankone.kernels.operators import attention, attention_backward
+# Defined by their schemas: operators made from functions load all of torch's compiler, two seconds
+# of it, when they are called first. `linear` says what the two do.
+library.define(
+    "rankone::attention",
+    "(Tensor query, Tensor key, Tensor value, Tensor? there, bool causal) -> (Tensor, Tensor)",
+)
+library.define(
+    "rankone::attention_backward",
+    "(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? there, Tensor out, "
+    "Tensor total, bool causal) -> (Tensor, Tensor, Tensor)",
+)
+attention_forward = torch.ops.rankone.attention.default
+attention_backward = torch.ops.rankone.attention_backward.default
 
 
-class Attention(torch.autograd.Function):
+class LinearAttention(torch.autograd.Function):
     """The operator, for transforms of functions: it knows its derivative in both directions."""
 
     @staticmethod
     def forward(
         query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, causal: bool
     ) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = attention(query, key, value, there, causal)
+        found: tuple[Tensor, Tensor] = attention_forward(query, key, value, there, causal)
         return found
 
     @staticmethod
@@ -48,7 +60,7 @@ class Attention(torch.autograd.Function):
         query, key, value, there, out, total = ctx.saved_tensors
 
         def mean(values: Tensor) -> Tensor:
-            found: Tensor = attention(query, key, values, there, ctx.causal)[0]
+            found: Tensor = attention_forward(query, key, values, there, ctx.causal)[0]
             return found
 
         def slope(along: Tensor) -> Tensor:
@@ -74,7 +86,7 @@ class Transpose(torch.autograd.Function):
         grad: Tensor, query: Tensor, key: Tensor, there: Tensor | None, causal: bool
     ) -> Tensor:
         value = key.new_zeros(*grad.shape[:2], key.shape[-1])
-        result = attention(query, key, value, there, causal)
+        result = attention_forward(query, key, value, there, causal)
         found: Tensor = attention_backward(grad, query, key, value, there, *result, causal)[2]
         return found
 
@@ -86,7 +98,7 @@ class Transpose(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, h: Tensor) -> tuple[Tensor | None, ...]:
         grad, query, key, there = ctx.saved_tensors
-        out, total = attention(query, key, h, there, ctx.causal)
+        out, total = attention_forward(query, key, h, there, ctx.causal)
         return out, *_backward(grad, query, key, h, there, out, total, ctx.causal)[:2], None, None
 
 
@@ -96,7 +108,7 @@ def gradients(
     """What `attention_backward` computes, by operations that can be differentiated."""
 
     def mean(values: Tensor) -> Tensor:
-        found: Tensor = attention(query, key, values, there, causal)[0]
+        found: Tensor = attention_forward(query, key, values, there, causal)[0]
         return found
 
     def transpose(grads: Tensor) -> Tensor:
@@ -166,7 +178,7 @@ def _merge_rows(function: Any, info: Any, in_dims: tuple[int | None, ...], *give
     return (split, (0,) * len(split)) if several else (split[0], 0)
 
 
-for each in (Attention, Transpose, Backward):
+for each in (LinearAttention, Transpose, Backward):
     each.vmap = staticmethod(partial(_merge_rows, each))  # type: ignore[method-assign]
 
 

@@ -14,14 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor, library
 
-from rankone.kernels import nonfinite, portable, sweep
-from rankone.kernels.gradients import Attention, Backward, run
-from rankone.kernels.operators import attention
-from rankone.kernels.pairs import UnfitError
-from rankone.kernels.units import LARGE, Units
+from rankone.kernels import nonfinite
+from rankone.kernels.compiled import batch as compiled
+from rankone.kernels.compiled.rectangle import UnfitError
+from rankone.kernels.gradients import Backward, LinearAttention, attention_forward, run
+from rankone.kernels.portable import batch as portable
+from rankone.kernels.portable.batch import Given
+from rankone.kernels.rescaling import LARGE, Rescaling
 
 Three = tuple[Tensor, Tensor, Tensor]
-Given = tuple[Tensor, Tensor, Tensor, Tensor | None]  # query, key, value, there
 
 
 def linear_attention(
@@ -33,7 +34,7 @@ def linear_attention(
         return value.new_zeros(*batch, q, c)
     there = None if mask is None else mask.expand(*batch, 1, n).reshape(-1, n)
     rows = (query.reshape(-1, q), key.reshape(-1, n), value.mT.reshape(-1, c, n))
-    out: Tensor = run(Attention, attention, *rows, there, causal)[0]
+    out: Tensor = run(LinearAttention, attention_forward, *rows, there, causal)[0]
     return out.reshape(*batch, c, q).mT
 
 
@@ -48,10 +49,10 @@ def _attention(
     if not causal and query.device.type == "cpu":
         with suppress(UnfitError):  # what is unfit is found on the way
             return _forward((query, key, value, there), causal)
-    given, units, finite = _prepared(query, key, value, there)
+    given, rescaling, finite = _prepared(query, key, value, there)
     out, total = _forward(given, causal)
-    if units is not None:
-        out *= units.value
+    if rescaling is not None:
+        out *= rescaling.value
     if not finite:
         out = nonfinite.spoil(out, query, key, value, there, causal)
     return out, total
@@ -72,47 +73,47 @@ def _attention_backward(
     if not causal and query.device.type == "cpu":
         with suppress(UnfitError):
             return _backward(grad, (query, key, value, there), out, total, causal)
-    given, units, finite = _prepared(query, key, value, there)
+    given, rescaling, finite = _prepared(query, key, value, there)
     if not finite:
         out = out.where(torch.isfinite(out), 0.0)
-    if units is not None:
-        out = out / units.value
+    if rescaling is not None:
+        out = out / rescaling.value
     grads = _backward(grad, given, out, total, causal)
-    if units is not None:
-        grads = units.gradients(*grads)
+    if rescaling is not None:
+        grads = rescaling.gradients(*grads)
     return grads if finite else nonfinite.spoil_gradients(grads, query, key, value)
 
 
 def _forward(given: Given, causal: bool) -> tuple[Tensor, Tensor]:
     if given[0].device.type != "cpu":
-        return portable.forward(*given, causal)
+        return portable.forward(given, causal)
     arrays: list[Any] = [_array(x) for x in given]
-    out, total = sweep.forward(*arrays, causal=causal)
+    out, total = compiled.forward(*arrays, causal=causal)
     return torch.from_numpy(out), torch.from_numpy(total)
 
 
 def _backward(grad: Tensor, given: Given, out: Tensor, total: Tensor, causal: bool) -> Three:
     if grad.device.type != "cpu":
-        return portable.backward(grad, *given, out, total, causal)
+        return portable.backward(grad, given, out, total, causal)
     arrays: list[Any] = [_array(x) for x in (grad, *given, out, total)]
-    of_query, of_key, of_value = map(torch.from_numpy, sweep.backward(*arrays, causal=causal))
+    of_query, of_key, of_value = map(torch.from_numpy, compiled.backward(*arrays, causal=causal))
     return of_query, of_key, of_value
 
 
 def _prepared(
     query: Tensor, key: Tensor, value: Tensor, there: Tensor | None
-) -> tuple[Given, Units | None, bool]:
-    """Numbers that the sums can be taken of, their units, and whether all were finite."""
+) -> tuple[Given, Rescaling | None, bool]:
+    """Numbers that can be summed, how they were rescaled, and whether all were finite."""
     sizes = nonfinite.largest(query, key, value)
     finite = all(map(math.isfinite, sizes))
     if not finite:
         query, key, value, there = nonfinite.left_out(query, key, value, there)
         sizes = nonfinite.largest(query, key, value)
-    units = None
+    rescaling = None
     if max(sizes) > LARGE:
-        units = Units.of(query, key, sizes[2])
-        query, key, value = units.scaled(query, key, value)
-    return (query, key, value, there), units, finite
+        rescaling = Rescaling.of(query, key, sizes[2])
+        query, key, value = rescaling.scaled(query, key, value)
+    return (query, key, value, there), rescaling, finite
 
 
 def _array(tensor: Tensor | None) -> Any:
@@ -135,8 +136,8 @@ library.register_fake("rankone::attention", _shapes)
 library.register_fake("rankone::attention_backward", _shapes_backward)
 library.register_autograd(
     "rankone::attention",
-    Attention.backward,
-    setup_context=Attention.setup_context,
+    LinearAttention.backward,
+    setup_context=LinearAttention.setup_context,
 )
 library.register_autograd(
     "rankone::attention_backward", Backward.backward, setup_context=Backward.setup_context

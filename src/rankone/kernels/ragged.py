@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.utils.rnn import pad_sequence
 
+from rankone.arrays import Floats, Ints
 from rankone.errors import AttentionError
-from rankone.kernels.attention import EXACT, SWITCH, rank1_attention
+from rankone.kernels.batched import EXACT, SWITCH, rank1_attention
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-CELLS = 1 << 22  # entries of the largest table of scores made at once
+SCORES = 1 << 22  # entries of the largest table of scores made at once
 SAFE_SPREAD = 600.0  # e^-600 is still a normal number, so no prefix of a sum can vanish
 
 
@@ -44,7 +41,7 @@ def rank1_attention_ragged(
         if abs(same) * np.ptp(key) <= SAFE_SPREAD:
             return _prefix_ids(same, key, value, offsets)
     out = np.empty_like(query)
-    for length, starts in by_length(offsets, CELLS):
+    for length, starts in by_length(offsets, SCORES):
         at = starts[:, None] + np.arange(length)
         y, x, u = (torch.from_numpy(column[at]) for column in (query, key, value))
         out[at] = rank1_attention(y, x, u.unsqueeze(-1), causal=causal).squeeze(-1).numpy()
@@ -100,7 +97,7 @@ class Sentences(torch.autograd.Function):
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, offsets: Ints, causal: bool
     ) -> Tensor:
-        from rankone.kernels.sentences import attend  # compiled code: loaded when used
+        from rankone.kernels.compiled.sentences import attend  # compiled code: loaded when used
 
         lengths = np.diff(offsets)
         scores = int((lengths * (lengths + 1) // 2 if causal else lengths * lengths).sum())
@@ -115,7 +112,7 @@ class Sentences(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        from rankone.kernels.sentences import turn
+        from rankone.kernels.compiled.sentences import turn
 
         query, key, value, out, weights = ctx.saved_tensors
         grads = torch.zeros(3, len(query), dtype=query.dtype)
@@ -126,15 +123,15 @@ class Sentences(torch.autograd.Function):
         return *grads, None, None
 
 
-def by_length(offsets: Ints, cells: int) -> Iterator[tuple[int, Ints]]:
-    """Sentences of equal length as (length, first tokens), at most `cells` scores at a time."""
+def by_length(offsets: Ints, scores: int) -> Iterator[tuple[int, Ints]]:
+    """Sentences of equal length as (length, first tokens), with at most `scores` at a time."""
     lengths = np.diff(offsets)
     order = np.argsort(lengths, kind="stable")
     starts, lengths = offsets[:-1][order], lengths[order]
     edges = np.flatnonzero(np.diff(lengths, prepend=-1, append=-1))
     for a, b in pairwise(edges.tolist()):
         length = int(lengths[a])
-        step = max(1, cells // max(1, length * length))
+        step = max(1, scores // max(1, length * length))
         for i in range(a, b, step):
             yield length, starts[i : min(i + step, b)]
 
@@ -166,7 +163,7 @@ def _prefix_ids(query: float, key: Floats, value: Floats, offsets: Ints) -> Floa
     weight = _weights(query, key, offsets)
     weighted = weight * value
     out = np.empty_like(key)
-    for length, starts in by_length(offsets, CELLS):
+    for length, starts in by_length(offsets, SCORES):
         at = starts[:, None] + np.arange(length)
         out[at] = np.cumsum(weighted[at], axis=1) / np.cumsum(weight[at], axis=1)
     return out

@@ -2,24 +2,23 @@
 
 from rankone.nn.approximator import Approximator
 from rankone.nn.attention import Rank1Attention, SelfAttention
-from rankone.nn.block import Block
-from rankone.nn.classifier import Network, TokenClassifier
+from rankone.nn.classifier import Architecture, TokenClassifier
 from rankone.nn.evaluate import Evaluator
-from rankone.nn.feedforward import FeedForward, Rank1FeedForward
+from rankone.nn.feedforward import FeedForward, PiecewiseLinear, Rank1FeedForward
+from rankone.nn.layers import Block
 from rankone.nn.masks import causal_mask, padding_mask
 from rankone.nn.model import Model, load
 from rankone.nn.multihead import MultiheadRank1Attention
-from rankone.nn.piecewise import PiecewiseLinear
 from rankone.nn.stairs import Stairs, TiltedStairs
 
 __all__ = [
     "Approximator",
+    "Architecture",
     "Block",
     "Evaluator",
     "FeedForward",
     "Model",
     "MultiheadRank1Attention",
-    "Network",
     "PiecewiseLinear",
     "Rank1Attention",
     "Rank1FeedForward",

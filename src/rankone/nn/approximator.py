@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from rankone.errors import FunctionError
-from rankone.nn.attention import Rank1Attention, SelfAttention
 from rankone.nn.feedforward import FeedForward
+from rankone.nn.layers import AttentionLayer
 from rankone.nn.stairs import Stairs
 
 
@@ -35,7 +35,7 @@ class Approximator(nn.Module):
         low: Tensor,
         span: Tensor,
         f1: Stairs | FeedForward,
-        attention: Rank1Attention | SelfAttention,
+        attention: AttentionLayer,
         f2: Stairs | FeedForward,
         outputs: int,
         positions: bool = False,
@@ -103,14 +103,13 @@ class Approximator(nn.Module):
 
         With planes on cells, the same for inputs in the domain.
         """
-        f1, attention, f2 = self.f1, self.attention, self.f2
         return Approximator(
             n=self.n,
             low=self.low.detach(),
             span=self.span.detach(),
-            f1=f1.expand() if isinstance(f1, Stairs) else f1,
-            attention=attention.expand() if isinstance(attention, Rank1Attention) else attention,
-            f2=f2.expand() if isinstance(f2, Stairs) else f2,
+            f1=self.f1.expand(),
+            attention=self.attention.expand(),
+            f2=self.f2.expand(),
             outputs=self.outputs,
             positions=self.positions,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,16 +11,14 @@ from torch import Tensor, nn
 from rankone.deadline import tick
 from rankone.kernels import ragged_attention, rank1_attention
 from rankone.kernels.direct import seen_sum
-from rankone.nn.given import module_of
-from rankone.nn.masks import and_causal, and_past
+from rankone.nn.layers import AttentionLayer, Head, Shapes, module_of
+from rankone.nn.masks import Mask, and_causal, and_past
 from rankone.nn.ragged import Ragged
-
-Mask = Bool[Tensor, "*#batch_and_n n"]  # (..., n, n), (..., 1, n), or (n,) for one sequence
 
 SCORES = 1 << 20  # per head and sentence held at once, where no gradient needs them all
 
 
-class SelfAttention(nn.Module):
+class SelfAttention(AttentionLayer):
     """F(Z) = Z + sum_i W^O_i (W^V_i Z) sigma[(W^K_i Z)^T (W^Q_i Z)]   (eq. 2; eq. 5 for hardmax).
 
     The sum runs over the heads; sigma works on columns, one per query. Z is `z` with tokens as
@@ -45,6 +43,25 @@ class SelfAttention(nn.Module):
             nn.Parameter(torch.randn(heads, head_size, dim, dtype=dtype) * scale) for _ in range(3)
         )
         self.output = nn.Parameter(torch.randn(heads, dim, head_size, dtype=dtype) * scale)
+
+    @staticmethod
+    def sizes(dim: int, *, heads: int, head_size: int) -> Shapes:
+        """The shape of every parameter."""
+        shapes: Shapes = dict.fromkeys(("key", "query", "value"), (heads, head_size, dim))
+        return {**shapes, "output": (heads, dim, head_size)}
+
+    @property
+    def heads(self) -> list[Head[Tensor]]:
+        weights = (w.detach() for w in (self.key, self.query, self.value, self.output))
+        return [Head(*matrices) for matrices in zip(*weights, strict=True)]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        heads, head_size, _ = self.key.shape
+        return {"attention": self.kind, "heads": heads, "head_size": head_size}
+
+    def expand(self) -> SelfAttention:
+        return self
 
     def forward(
         self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None, *, causal: bool = False
@@ -82,11 +99,6 @@ class SelfAttention(nn.Module):
         key, value = self._heads(self.key, z), self._heads(self.value, z)
         return own + self._written(self._attend(self._heads(self.query, own), key, value, mask))
 
-    def ragged(self, z: Tensor, sentences: Ragged, *, causal: bool = False) -> Tensor:
-        """The same for sentences laid end to end, (tokens, d)."""
-        padded: Tensor = self(sentences.pad(z), sentences.mask[:, None, :], causal=causal)
-        return padded[sentences.mask]
-
     def _heads(self, weight: Tensor, z: Tensor) -> Tensor:
         return torch.einsum("hsd,...nd->...hns", weight, z)
 
@@ -105,7 +117,7 @@ class SelfAttention(nn.Module):
         return weights @ value
 
 
-class Rank1Attention(nn.Module):
+class Rank1Attention(AttentionLayer):
     """F(Z) = Z + W^O (v1^T Z) sigma_S[(v1^T Z)^T (v2^T Z)]   (eq. 20).
 
     Key and value share v1; v2 asks the query. Z is `z` with tokens as rows; v1, v2 and W^O are the
@@ -113,6 +125,8 @@ class Rank1Attention(nn.Module):
     formula and its proof need key and value.) Long sequences take linear time, O(n log n) if
     `causal`, unless the mask differs between queries.
     """
+
+    kind = "softmax"
 
     def __init__(self, dim: int, *, dtype: torch.dtype | None = None) -> None:
         super().__init__()
@@ -124,6 +138,21 @@ class Rank1Attention(nn.Module):
     def assemble(cls, v1: Tensor, v2: Tensor, output: Tensor) -> Rank1Attention:
         """From given vectors."""
         return module_of(cls, {"v1": v1, "v2": v2, "output": output})
+
+    @staticmethod
+    def sizes(dim: int) -> Shapes:
+        """The shape of every parameter."""
+        return dict.fromkeys(("v1", "v2", "output"), (dim,))
+
+    @property
+    def heads(self) -> list[Head[Tensor]]:
+        v1, v2, output = (v.detach() for v in (self.v1, self.v2, self.output))
+        key = v1.unsqueeze(0)
+        return [Head(key, v2.unsqueeze(0), key, output.unsqueeze(-1))]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"attention": "rank1", "heads": 1, "head_size": 1}
 
     def forward(
         self, z: Float[Tensor, "*batch n d"], mask: Mask | None = None, *, causal: bool = False

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from functools import reduce
+from typing import Annotated, Any, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
 from msgspec import Meta
 from torch import Tensor, nn
 
+from rankone import choices
 from rankone.nn import masks
-from rankone.nn.attention import Rank1Attention, SelfAttention
-from rankone.nn.block import Block
-from rankone.nn.feedforward import FeedForward, Rank1FeedForward
-from rankone.nn.given import module_of
+from rankone.nn.kinds import ATTENTIONS, FEEDFORWARDS
+from rankone.nn.layers import Block, module_of
 from rankone.nn.ragged import Ragged
 
 Some = Annotated[int, Meta(ge=1, lt=1 << 31)]
@@ -23,7 +23,7 @@ SomeOrNone = Annotated[int, Meta(ge=0, lt=1 << 31)]
 
 
 @dataclass(frozen=True)
-class Network:
+class Architecture:
     """The shape of a token classifier: what must be known to build it before its weights come."""
 
     vocabulary: Some  # rows of the token table
@@ -32,39 +32,22 @@ class Network:
     hidden: SomeOrNone
     positions: SomeOrNone = 0  # rows of the table of positions, 0 for none
     depth: Some = 1
-    attention: Literal["rank1", "softmax", "hardmax"] = "rank1"
+    attention: choices.Attention = "rank1"
     heads: Some = 1
     head_size: Some = 1
-    feedforward: Literal["rank1", "dense"] = "dense"
+    feedforward: choices.FeedForward = "dense"
     causal: bool = False
 
     def block(self, dtype: torch.dtype) -> Block:
-        return Block(
-            Rank1Attention(self.dim, dtype=dtype)
-            if self.attention == "rank1"
-            else SelfAttention(
-                self.dim,
-                heads=self.heads,
-                head_size=self.head_size,
-                kind=self.attention,
-                dtype=dtype,
-            ),
-            (Rank1FeedForward if self.feedforward == "rank1" else FeedForward)(
-                self.dim, self.hidden, dtype=dtype
-            ),
-        )
+        """A block with random weights."""
+        attention, feedforward = ATTENTIONS[self.attention], FEEDFORWARDS[self.feedforward]
+        return Block(attention.draw(self, dtype), feedforward.draw(self, dtype))
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
         """The name and the shape of every parameter."""
-        d, q, h, s = self.dim, self.hidden, self.heads, self.head_size
-        attention: dict[str, tuple[int, ...]] = {"v1": (d,), "v2": (d,), "output": (d,)}
-        if self.attention != "rank1":
-            attention = dict.fromkeys(("key", "query", "value"), (h, s, d))
-            attention["output"] = (h, d, s)
-        feedforward = {"weight1": (q, d), "bias1": (q,), "weight2": (d, q), "bias2": (d,)}
-        if self.feedforward == "rank1":
-            feedforward = dict.fromkeys(("gain", "bias1", "out_gain"), (q,))
-            feedforward |= dict.fromkeys(("direction", "out_direction", "bias2"), (d,))
+        d = self.dim
+        attention = ATTENTIONS[self.attention].shapes(self)
+        feedforward = FEEDFORWARDS[self.feedforward].shapes(self)
         return {
             "table": (self.vocabulary, d),
             **({"positions": (self.positions, d)} if self.positions else {}),
@@ -86,7 +69,9 @@ class TokenClassifier(nn.Module):
     permutation equivariant.
     """
 
-    def __init__(self, shape: Network, *, dtype: torch.dtype = torch.float64) -> None:
+    blocks: Sequence[Block]  # an nn.ModuleList, which cannot say of what
+
+    def __init__(self, shape: Architecture, *, dtype: torch.dtype = torch.float64) -> None:
         super().__init__()
         self.shape = shape
         self.table = nn.Parameter(torch.randn(shape.vocabulary, shape.dim, dtype=dtype))
@@ -95,13 +80,13 @@ class TokenClassifier(nn.Module):
             if shape.positions
             else None
         )
-        self.blocks = nn.ModuleList(shape.block(dtype) for _ in range(shape.depth))
+        self.blocks = cast(Any, nn.ModuleList(shape.block(dtype) for _ in range(shape.depth)))
         self.head = nn.Linear(shape.dim, shape.labels, dtype=dtype)
 
     @classmethod
     def assemble(
         cls,
-        shape: Network,
+        shape: Architecture,
         table: nn.Parameter,
         positions: nn.Parameter | None,
         blocks: Iterable[Block],
@@ -111,26 +96,21 @@ class TokenClassifier(nn.Module):
         network = cls.__new__(cls)
         nn.Module.__init__(network)
         network.shape, network.table, network.positions = shape, table, positions
-        network.blocks, network.head = nn.ModuleList(blocks), head
+        network.blocks, network.head = cast(Any, nn.ModuleList(blocks)), head
         return network
 
     @classmethod
-    def of(cls, shape: Network, tensors: Mapping[str, Tensor]) -> TokenClassifier:
-        """From the tensors that `Network.parameter_shapes` names; nothing is drawn or copied."""
+    def of(cls, shape: Architecture, tensors: Mapping[str, Tensor]) -> TokenClassifier:
+        """From the tensors that `Architecture.parameter_shapes` names, without a copy."""
 
         def part(prefix: str) -> dict[str, Tensor]:
             names = [name for name in tensors if name.startswith(prefix)]
             return {name.removeprefix(prefix): tensors[name] for name in names}
 
         def block(prefix: str) -> Block:
-            attention, feedforward = part(f"{prefix}attention."), part(f"{prefix}feedforward.")
             return Block(
-                module_of(Rank1Attention, attention)
-                if shape.attention == "rank1"
-                else module_of(SelfAttention, attention, {"kind": shape.attention}),
-                module_of(Rank1FeedForward, feedforward)
-                if shape.feedforward == "rank1"
-                else module_of(FeedForward, feedforward),
+                ATTENTIONS[shape.attention].of(part(f"{prefix}attention.")),
+                FEEDFORWARDS[shape.feedforward].of(part(f"{prefix}feedforward.")),
             )
 
         sizes = {"in_features": shape.dim, "out_features": shape.labels}
@@ -142,6 +122,11 @@ class TokenClassifier(nn.Module):
             [block(f"blocks.{i}.") for i in range(shape.depth)],
             module_of(nn.Linear, part("head."), sizes),
         )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What all parameters are, and so what the network computes in (the widest, if several)."""
+        return reduce(torch.promote_types, {p.dtype for p in self.parameters()})
 
     def embed(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
         """X + E."""
@@ -178,15 +163,28 @@ class TokenClassifier(nn.Module):
         if self.positions is not None:
             x = x + nn.functional.embedding(sentences.positions, self.positions)
         for block in self.blocks:
-            x = block.ragged(x, sentences, causal=self.shape.causal)  # type: ignore[operator]
+            x = block.ragged(x, sentences, causal=self.shape.causal)
         logits: Tensor = self.head(x)
         return logits
 
     @torch.no_grad()
     def expand(self) -> TokenClassifier:
-        """The same network with every matrix of rank 1 multiplied out; tables are shared."""
-        shape = replace(self.shape, feedforward="dense")
-        if shape.attention == "rank1":
-            shape = replace(shape, attention="softmax", heads=1, head_size=1)
-        blocks = [block.expand() for block in self.blocks]  # type: ignore[operator]
+        """The same network with every matrix written out; tables are shared."""
+        blocks = [block.expand() for block in self.blocks]
+        layers = blocks[0].attention.settings | blocks[0].feedforward.settings
+        shape = replace(self.shape, **layers)
         return TokenClassifier.assemble(shape, self.table, self.positions, blocks, self.head)
+
+
+def dtype_name(weights: TokenClassifier | Tensor) -> str:
+    """For people and files: float32, float64."""
+    return str(weights.dtype).removeprefix("torch.")
+
+
+def has_label_numbers(head: nn.Linear) -> bool:
+    """Whether row c of a head is 2c p, with bias -c^2, for label c = 1, 2, ...
+
+    With y = p^T z its logits are 2c y - c^2 = y^2 - (y - c)^2: the nearest label wins.
+    """
+    number = torch.arange(1, len(head.bias) + 1, dtype=head.weight.dtype)
+    return head.bias.equal(-(number**2)) and head.weight.equal(number[:, None] * head.weight[:1])

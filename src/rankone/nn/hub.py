@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from rankone import choices
 from rankone.documents import convert_document, read_document
 from rankone.errors import ModelError
 from rankone.nn.classifier import Some, SomeOrNone
@@ -16,7 +17,7 @@ MODEL_TYPE = "rankone"
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 ANEW = "export the model again"
 EXPORTED = "take the tokenizer that was exported with the weights"
-# What a field of `Network` is called in a configuration of transformers.
+# What a field of `Architecture` is called in a configuration of transformers.
 NAMES = {
     "vocabulary": "vocab_size",
     "dim": "hidden_size",
@@ -40,10 +41,10 @@ class HubConfig:
     intermediate_size: SomeOrNone
     max_position_embeddings: SomeOrNone
     num_hidden_layers: Some
-    attention: Literal["rank1", "softmax", "hardmax"]
+    attention: choices.Attention
     num_attention_heads: Some
     head_dim: Some
-    feedforward: Literal["rank1", "dense"]
+    feedforward: choices.FeedForward
     causal: bool
     reading: dict[str, Any] | None = None
     # transformers leaves these two out, as its default
@@ -89,18 +90,12 @@ def _vocabulary(path: Path) -> Words:
     """Every word of a word-level tokenizer but the last, which stands for unknown ones."""
     model = read_document(path, TokenizerFile, remedy=EXPORTED, missing=EXPORTED).model
     if model.type != "WordLevel":
-        raise ModelError(
-            "not a word-level tokenizer: a row of the token table is a word",
-            where=str(path),
-            remedy=EXPORTED,
-        )
+        what = "not a word-level tokenizer: a row of the token table is a word"
+        raise ModelError(what, where=str(path), remedy=EXPORTED)
     words = _in_order({str(row): word for word, row in model.vocab.items()}, path, "model.vocab")
     if not words or words[-1] != model.unk_token:
-        raise ModelError(
-            "the last row of the token table is not the unknown word",
-            where=str(path),
-            remedy=EXPORTED,
-        )
+        what = "the last row of the token table is not the unknown word"
+        raise ModelError(what, where=str(path), remedy=EXPORTED)
     return words[:-1]
 
 
@@ -109,6 +104,5 @@ def _in_order(names: dict[str, str], path: Path, key: str) -> Words:
     try:
         return tuple(names[str(i)] for i in range(len(names)))
     except KeyError:
-        raise ModelError(
-            f"{key} does not number its words from 0", where=str(path), remedy=ANEW
-        ) from None
+        what = f"{key} does not number its words from 0"
+        raise ModelError(what, where=str(path), remedy=ANEW) from None

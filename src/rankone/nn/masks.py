@@ -8,6 +8,8 @@ from torch import Tensor
 
 from rankone.errors import AttentionError
 
+Mask = Bool[Tensor, "*#batch_and_n n"]  # (..., n, n), (..., 1, n), or (n,) for one sequence
+
 
 def padding_mask(lengths: Int[Tensor, " batch"], n: int) -> Bool[Tensor, "batch 1 {n}"]:
     """Every query may attend to the first `lengths[b]` tokens of its sentence."""

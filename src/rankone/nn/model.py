@@ -11,21 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankone.errors import LengthError, ModelError, SettingError
+from rankone.arrays import Ints
+from rankone.corpus import Corpus
+from rankone.corpus.read import read_like
+from rankone.errors import ModelError, SettingError
 from rankone.nn import store
 from rankone.nn.classifier import TokenClassifier
-from rankone.nn.evaluate import Evaluator
-from rankone.nn.pieces import cut
+from rankone.nn.evaluate import Evaluator, Numbers
+from rankone.nn.ragged import cut
 from rankone.nn.store import Words
-from rankone.plural import plural
 
 LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
 LISTS = "give a list of strings for each sentence: [['a', 'rose'], ['the', 'rose']]"
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Model:
@@ -74,6 +72,17 @@ class Model:
         names = np.array(self.labels, dtype=object)[self.label_ids(ids, full)].tolist()
         return [names[a:b] for a, b in pairwise(offsets.tolist())]
 
+    def read(
+        self, path: str | os.PathLike[str], *, labelled: bool | None = None, **given: Any
+    ) -> Corpus:
+        """A file, read as the model's own corpus was, but for what is `given` (the options of
+        `read_corpus`).
+
+        Labels are read if there are any; ``labelled=True`` refuses a file without them. Otherwise a
+        file without the columns of the model's corpus may be plain text: ``corpus.remarks`` tells.
+        """
+        return read_like(path, self.reading, self.labels, labelled=labelled, **given)
+
     def rows(self, words: Sequence[str]) -> Ints:
         """Rows of the token table for these words."""
         if words == self.vocabulary:
@@ -94,7 +103,7 @@ class Model:
             )
         weight, bias = head.weight.detach().numpy(), head.bias.detach().numpy()
 
-        def read(features: Floats) -> Ints:
+        def read(features: Numbers) -> Ints:
             found = np.empty(features.shape[1], dtype=np.int64)
             step = max(1, LOGITS // len(bias))
             for i in range(0, len(found), step):
@@ -103,7 +112,7 @@ class Model:
                 found[part] = logits.argmax(0)
                 if not np.isfinite(np.take_along_axis(logits, found[None, part], 0)).all():
                     raise ModelError(
-                        "numbers that overflow float64 decide over a label",
+                        f"a label depends on numbers that overflow {weight.dtype}",
                         remedy="give a model with smaller weights; certify says what these do",
                     )
             return found
@@ -140,18 +149,6 @@ def _words(sentence: Any, number: int) -> list[str]:
             remedy=LISTS,
         )
     return words
-
-
-def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) -> None:
-    """Refuse a sentence that is longer than the table of positions (0: there is none)."""
-    if positions and len(lengths) and lengths.max() > positions:
-        first = int(np.flatnonzero(lengths > positions)[0])
-        raise LengthError(
-            f"{int(lengths[first])} tokens, but the table of positions has "
-            f"{plural(positions, 'row')}",
-            where=where(first),
-            remedy="split the sentence, or make a model with more of them (max_length)",
-        )
 
 
 def load(directory: str | os.PathLike[str]) -> Model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float
@@ -10,10 +11,11 @@ from torch import Tensor, nn
 
 from rankone.errors import AttentionError
 from rankone.kernels import rank1_attention
-from rankone.kernels.attention import Method
+from rankone.kernels.batched import Method
 from rankone.nn.masks import not_ignored
 
 WHERE = "MultiheadRank1Attention"
+refused = partial(AttentionError, where=WHERE)
 TABLE = 1 << 30  # the most weights that are ever written down: 4 GB in single precision
 
 
@@ -62,15 +64,13 @@ class MultiheadRank1Attention(nn.Module):
         super().__init__()
         kdim, vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
         if min(embed_dim, num_heads, kdim, vdim) < 1 or embed_dim % num_heads:
-            raise AttentionError(
+            raise refused(
                 f"{embed_dim=}, {num_heads=}, {kdim=}, {vdim=}",
-                where=WHERE,
                 remedy="all must be positive, and embed_dim a multiple of num_heads",
             )
         if dropout != 0:
-            raise AttentionError(
+            raise refused(
                 f"{dropout=}, but the attention weights are never computed, so none can be dropped",
-                where=WHERE,
                 remedy="use dropout=0 and put nn.Dropout behind this module",
             )
         self.embed_dim, self.num_heads, self.kdim, self.vdim = embed_dim, num_heads, kdim, vdim
@@ -171,9 +171,8 @@ class MultiheadRank1Attention(nn.Module):
 def _check_table(heads: int, query: Tensor, key: Tensor, axis: int) -> None:
     size = heads * math.prod(query.shape[:-1]) * key.shape[axis]
     if size > TABLE:
-        raise AttentionError(
+        raise refused(
             f"need_weights asks for a table of {size:,} attention weights",
-            where=WHERE,
             remedy="call it with need_weights=False: the output takes linear time and memory",
         )
 
@@ -204,9 +203,8 @@ def _token_axis(
 ) -> int:
     """Where the tokens are; all else has to fit exactly, for what is broadcast is often a slip."""
     if query.is_nested:
-        raise AttentionError(
+        raise refused(
             "nested tensors are not supported",
-            where=WHERE,
             remedy="make the nn.TransformerEncoder around it with enable_nested_tensor=False",
         )
     axis = 1 if module.batch_first and query.dim() == 3 else 0
@@ -224,8 +222,7 @@ def _token_axis(
     given = {"query": query, "key": key, "value": value}
     masks = {"key_padding_mask": padding, "attn_mask": mask}
     named = [f"{k} {tuple(x.shape)}" for k, x in (given | masks).items() if x is not None]
-    raise AttentionError(
+    raise refused(
         f"shapes do not fit: {', '.join(named)}",
-        where=WHERE,
         remedy=f"see the documentation of forward for {module.extra_repr()}",
     )

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from rankone.nn.feedforward import FeedForward
+from rankone.nn.layers import module_of
 
 DOUBLE: dict[str, Any] = {"dtype": torch.float64}
 
@@ -38,11 +39,7 @@ class Stairs(nn.Module):
     @classmethod
     def assemble(cls, **vectors: Tensor) -> Stairs:
         """From given vectors, under the names above."""
-        layer = cls.__new__(cls)
-        nn.Module.__init__(layer)
-        for name, vector in vectors.items():
-            setattr(layer, name, nn.Parameter(vector))
-        return layer
+        return module_of(cls, vectors)
 
     @property
     def hidden(self) -> int:
@@ -79,14 +76,9 @@ class Stairs(nn.Module):
         each of them, and few digits are lost in a sum over many steep steps.
         """
         row = self.direction.unsqueeze(1) / self.width.unsqueeze(-1)
-        bias = -self.start / self.width
-        rise = self.level.diff(dim=1)
-        return self._feedforward(
-            in_turn(row, row),
-            in_turn(bias, bias - 1.0),
-            in_turn(rise, -rise),
-            self.level[:, 0].sum(0),
-        )
+        bias, rise = -self.start / self.width, self.level.diff(dim=1)
+        units = in_turn(row, row), in_turn(bias, bias - 1.0), in_turn(rise, -rise)
+        return self._feedforward(*units, self.level[:, 0].sum(0))
 
     def _feedforward(
         self, weight1: Tensor, bias1: Tensor, rise: Tensor, ground: Tensor

@@ -6,7 +6,7 @@ import os
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from zlib import crc32
@@ -19,15 +19,18 @@ from safetensors.torch import load as deserialize
 from safetensors.torch import load_file
 from safetensors.torch import save as serialize
 
+from rankone import choices
 from rankone.documents import convert_document, dump, parse_document, read_bytes, read_document
 from rankone.errors import ModelError
 from rankone.files import check_new, drop, drop_link, write_directory, write_file
 from rankone.nn import hub
-from rankone.nn.classifier import Network, TokenClassifier
+from rankone.nn.classifier import Architecture, TokenClassifier, dtype_name
+from rankone.nn.kinds import ATTENTIONS
 
 FORMAT, VERSION = "rankone", 1
 ANEW = "write the directory again"
 HERE = "name a directory that memorize, or a finished train, wrote"
+ONE_RUN = "take all files of the directory from one run"
 SMALL = 1 << 22  # bytes of weights that are faster copied than mapped
 WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
     "model.safetensors",
@@ -48,8 +51,9 @@ class Reading(TypedDict):
     token_column: NotRequired[Column]
     label_column: NotRequired[Column]
     columns: NotRequired[Annotated[int, Meta(ge=1)] | None]  # how many there were
-    scheme: NotRequired[Literal["keep", "iob2", "auto"]]
+    scheme: NotRequired[choices.Scheme]
     lower: NotRequired[bool]
+    task: NotRequired[choices.Task]
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Config:
 
     format: Literal["rankone"]
     version: int
-    network: Network
+    network: Architecture
     reading: Reading
     vocabulary_crc32: int = -1  # without one the vocabulary is looked at when a model is loaded
 
@@ -155,21 +159,22 @@ def load(
 
 
 def _config(found: dict[str, Any], path: Path) -> Config:
+    refused = partial(ModelError, where=str(path))
     if found.get("format") != FORMAT:
-        raise ModelError("not a rankone model", where=str(path), remedy="name another directory")
-    if type(found.get("version")) is not int or found["version"] != VERSION:
-        raise ModelError(
-            f"written in version {reprlib.repr(found.get('version'))} of the format, this reads "
-            f"{VERSION}",
-            where=str(path),
+        raise refused("not a rankone model", remedy="name another directory")
+    version = found.get("version")
+    if type(version) is not int or version != VERSION:
+        raise refused(
+            f"written in version {reprlib.repr(version)} of the format, this reads {VERSION}",
             remedy="memorize again with this rankone, or install the one that wrote it",
         )
     config = convert_document(found, Config, path, remedy=ANEW)
-    if set(found["network"]) != {field.name for field in fields(Network)}:
-        raise ModelError("the network is not described whole", where=str(path), remedy=ANEW)
+    if set(found["network"]) != {field.name for field in fields(Architecture)}:
+        raise refused("the description of the network is incomplete", remedy=ANEW)
     shape = config.network
-    if shape.attention == "rank1" and (shape.heads, shape.head_size) != (1, 1):
-        raise ModelError("rank-1 attention has one head of size 1", where=str(path), remedy=ANEW)
+    left = {"heads", "head_size"} - set(ATTENTIONS[shape.attention].takes)
+    if any(getattr(shape, name) != 1 for name in left):
+        raise refused(f"{shape.attention} attention has one head of size 1", remedy=ANEW)
     return config
 
 
@@ -177,62 +182,46 @@ def check_words(words: Words, rows: int, path: Path) -> Words:
     """One word for each of so many rows, no two alike."""
     different = len(set(words))
     if len(words) != rows or different != rows:
-        raise ModelError(
-            f"{different} different entries where the weights need {rows}",
-            where=str(path),
-            remedy="take all files of the directory from one run",
-        )
+        what = f"{different} different entries where the weights need {rows}"
+        raise ModelError(what, where=str(path), remedy=ONE_RUN)
     return words
 
 
-def _network(shape: Network, path: Path) -> TokenClassifier:
+def _network(shape: Architecture, path: Path) -> TokenClassifier:
     """The tensors of the file, each checked, as the parameters of a network."""
+    refused = partial(ModelError, where=str(path))
     try:
         if path.exists() and not path.is_file():
             raise OSError("not a file")
         small = path.stat().st_size < SMALL
         tensors = deserialize(path.read_bytes()) if small else load_file(path)
     except FileNotFoundError:
-        raise ModelError("no weights", where=str(path), remedy="memorize again") from None
+        raise refused("no weights", remedy="memorize again") from None
     except OSError as error:
         what = f"cannot be read ({error.strerror or error})"
-        raise ModelError(what, where=str(path), remedy="check the path") from None
+        raise refused(what, remedy="check the path") from None
     except safetensors.SafetensorError as error:
-        raise ModelError(
-            f"damaged weights ({error})", where=str(path), remedy="copy or write them again"
-        ) from None
+        what, remedy = f"damaged weights ({error})", "copy or write them again"
+        raise refused(what, remedy=remedy) from None
     if shape.depth > len(tensors):
-        raise ModelError(f"too few tensors for depth {shape.depth}", where=str(path), remedy=ANEW)
+        raise refused(f"too few tensors for depth {shape.depth}", remedy=ANEW)
     wanted = shape.parameter_shapes()
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if wanted != found:
         name = next(n for n in sorted({*wanted, *found}) if wanted.get(n) != found.get(n))
-        raise ModelError(
-            f"{name} is {found.get(name, 'missing')} where config.json says "
-            f"{wanted.get(name, 'nothing of it')}",
-            where=str(path),
-            remedy="take all files of the directory from one run",
-        )
+        here, there = found.get(name, "missing"), wanted.get(name, "nothing of it")
+        raise refused(f"{name} is {here} where config.json says {there}", remedy=ONE_RUN)
     for name, tensor in tensors.items():
         if tensor.dtype not in (torch.float32, torch.float64):
-            raise ModelError(
-                f"{name} is {str(tensor.dtype).removeprefix('torch.')}",
-                where=str(path),
-                remedy="save the weights as float32 or float64",
-            )
+            what = f"{name} is {dtype_name(tensor)}"
+            raise refused(what, remedy="save the weights as float32 or float64")
         if not _finite(tensor):
-            raise ModelError(
-                f"{name} holds values that are not finite real numbers",
-                where=str(path),
-                remedy="write the weights anew",
-            )
-    dtypes = {str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()}
+            what = f"{name} holds values that are not finite real numbers"
+            raise refused(what, remedy="write the weights again")
+    dtypes = sorted({dtype_name(tensor) for tensor in tensors.values()})
     if len(dtypes) > 1:
-        raise ModelError(
-            f"weights of two precisions, {' and '.join(sorted(dtypes))}",
-            where=str(path),
-            remedy="save all weights in one of them",
-        )
+        what = f"weights of two precisions, {' and '.join(dtypes)}"
+        raise refused(what, remedy="save all weights in one of them")
     return TokenClassifier.of(shape, tensors)
 
 

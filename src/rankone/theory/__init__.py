@@ -1,6 +1,6 @@
-"""The statements of the paper as functions of what they are stated for.
+"""The statements of the paper as functions of the quantities they are about.
 
-Nothing here builds a network: `rankone.construct` does, `rankone.certify` checks given ones.
+Nothing here builds a network: `rankone.construct` builds, `rankone.certification` checks.
 """
 
 from rankone.theory.boltzmann import (
@@ -11,11 +11,16 @@ from rankone.theory.boltzmann import (
     second_derivative,
     softmax,
 )
-from rankone.theory.bounds import MappingBound, corollary2, masked, theorem2
-from rankone.theory.claims import Bound, Claim
+from rankone.theory.bounds import (
+    MappingBound,
+    ParameterCounts,
+    corollary2,
+    masked,
+    parameter_counts,
+    theorem2,
+)
 from rankone.theory.closest import ClosestPair, closest_pair
 from rankone.theory.contextual import Contextual, contextual, definition2_contexts
-from rankone.theory.counts import ParameterCounts, parameter_counts
 from rankone.theory.hardmax import (
     CounterExample,
     Indistinguishable,
@@ -23,16 +28,17 @@ from rankone.theory.hardmax import (
     hardmax_attention,
     indistinguishable,
 )
+from rankone.theory.lemma_claims import Claim, LemmaBound
 from rankone.theory.lemmas import appendix_c, lemma1, lemma4, lemma5, lemma6, lemma7
 from rankone.theory.separation import Separation, separation
 
 __all__ = [
-    "Bound",
     "Claim",
     "ClosestPair",
     "Contextual",
     "CounterExample",
     "Indistinguishable",
+    "LemmaBound",
     "MappingBound",
     "ParameterCounts",
     "Separation",

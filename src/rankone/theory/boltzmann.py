@@ -1,9 +1,9 @@
 """The Boltzmann operator, its partition function, entropy and derivatives (Definition 3, B.2).
 
 Every function takes float64 of any shape and works over the last axis, or takes a sequence of
-`flint.arb` and answers in arb at the current precision. In float64 an entry of -inf is masked and
-contributes nothing (eq. 133). Each formula is written once: numpy hands exp, log1p and the four
-operations to the numbers of an object array themselves.
+`flint.arb` and returns arb at the current precision. In float64 an entry of -inf is masked and
+contributes nothing (eq. 133). Each formula is written once: for object arrays, numpy calls exp,
+log1p and the four operations of the numbers themselves.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
 from rankone.errors import VectorError
-from rankone.theory.given import as_floats
+from rankone.theory.numeric_input import as_floats
 
 Vector = ArrayLike | Sequence[arb]
 
-FAR = -2000.0  # exp(FAR / 2) is 0 in float64: entries this far below the largest leave no trace
+FAR = -2000.0  # exp(FAR / 2) is 0 in float64: entries this far below the largest contribute nothing
 
 
 def softmax(a: Vector) -> Any:
@@ -44,8 +44,8 @@ def log_partition(a: Vector) -> Any:
 def entropy(a: Vector) -> Any:
     """S(p) = -sum_i p_i log p_i with p = sigma_S[a]   (eq. 82).
 
-    Computed as L(a) - boltz(a) (eq. 85), both taken from the largest entry: two terms of one sign,
-    so that the entropy of a saturated softmax keeps its digits.
+    Computed as L(a) - boltz(a) (eq. 85), both relative to the largest entry: two terms of the same
+    sign, so that no digits are lost when the softmax saturates.
     """
     s = _shift(a)
     return _one(np.log1p(s.rest) - s.mean)
@@ -73,7 +73,7 @@ def second_derivative(a: Vector) -> Any:
 
 @dataclass(frozen=True)
 class _Shifted:
-    """A vector seen from its largest entry, which makes every exponential at most 1.
+    """A vector relative to its largest entry, so that every exponential is at most 1.
 
     ``below`` is a_i - top, ``root`` is exp(below / 2): its square may underflow where a product
     with something large between the two factors does not. ``rest`` is the sum of exp(below) over
@@ -120,23 +120,25 @@ def _numbers(a: Vector) -> NDArray[Any]:
         numbers = np.asarray(a if not hasattr(a, "detach") else as_floats(a))
     except ValueError:
         raise VectorError(
-            "the rows differ in length", remedy="give -inf for what is masked"
+            "rows have different lengths", remedy="use -inf for masked entries"
         ) from None
     if not (numbers.ndim and numbers.size):
         raise VectorError(
-            "the Boltzmann operator needs a vector", remedy="give one number or more, in a list"
+            "the Boltzmann operator needs a vector", remedy="give a list of one or more numbers"
         )
     if numbers.dtype == object:
         if not all(isinstance(x, arb) and x.is_finite() for x in numbers.flat):
-            raise VectorError("numbers must be finite arb, or float64", remedy="convert them first")
+            raise VectorError("numbers must be float64 or finite arb", remedy="convert them first")
         return numbers
     numbers = as_floats(numbers)
     if not (numbers < np.inf).all():
         raise VectorError(
-            "a number is nan or +inf", remedy="only -inf, for masked, may be infinite"
+            "a number is nan or +inf", remedy="give finite numbers, or -inf for masked entries"
         )
     if not (numbers > -np.inf).any(-1).all():
-        raise VectorError("every entry is masked", remedy="leave out queries that see nothing")
+        raise VectorError(
+            "every entry is masked", remedy="leave out queries that attend to nothing"
+        )
     return numbers
 
 

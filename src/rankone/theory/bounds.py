@@ -1,4 +1,4 @@
-"""What Theorem 2, Corollary 2 and Appendix C promise, in numbers of any size."""
+"""The bounds of Theorem 2, Corollary 2 and Appendix C, and the parameters of the corollaries."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from flint import arb, ctx
 
 from rankone.errors import VectorError
-from rankone.theory.claims import down, up
-from rankone.theory.given import as_real, as_whole
+from rankone.theory.lemma_claims import down, up
+from rankone.theory.numeric_input import as_real, as_whole
 
-GUARD = 20  # decimal digits beyond those that tell context ids apart
-BITS = 128  # of the balls the bounds are evaluated in
+GUARD = 20  # decimal digits on top of those that separate context ids
+BITS = 128  # precision of the balls in which bounds are evaluated
 
 
 @dataclass(frozen=True)
 class MappingBound:
     """An (r, delta)-contextual mapping (Definition 2) for what is given in the first six fields.
 
-    Every figure is rounded to the side on which it stays true: ``log_delta``, ``log10_delta`` and
-    ``output_norm`` down, the others up.
+    Every figure is rounded to the safe side: ``log_delta``, ``log10_delta`` and ``output_norm``
+    down, the others up.
     """
 
     r_min: float  # |x| > r_min for every token x,
@@ -36,7 +36,7 @@ class MappingBound:
     scale: float  # |u^T u'| of eq. 29
     output_norm: float  # |W^O u''| of eq. 32
     logit_bound: float  # r of eq. 37: every logit is smaller in size
-    digits: int  # log10(r / delta) + GUARD: what arithmetic needs to see that ids differ
+    digits: int  # log10(r / delta) + GUARD: decimal digits that tell the ids apart
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -62,9 +62,9 @@ def masked(
 ) -> MappingBound:
     """As Theorem 2 with log n + 1 for (log n)^2   (Appendix C, eq. 132).
 
-    n is the largest number of tokens that a query sees; what is told apart are the sets that are
-    seen, none of them empty. A query need not see itself, so for n = 1, too, the same token can see
-    different sets. The bound rests on `appendix_c`.
+    n is the largest number of tokens that a query attends to; what is told apart are these sets,
+    none of them empty. A query need not attend to itself, so the same token can see different sets
+    even for n = 1. The bound rests on `appendix_c`.
     """
     return _mapping(r_min, r_max, epsilon, vocabulary, n, dim, masked=True)
 
@@ -103,11 +103,11 @@ def _mapping(
     r_min, r_max = as_real("r_min", r_min), as_real("r_max", r_max)
     epsilon, n, dim = as_real("epsilon", epsilon), as_whole("n", n), as_whole("dim", dim)
     vocabulary = as_whole("vocabulary", vocabulary)
-    _require(0 < r_min < r_max, f"0 < r_min < r_max is needed, got {r_min} and {r_max}")
-    _require(0 < epsilon <= 2 * r_max, f"epsilon = {epsilon} is not in (0, 2 r_max]")
     _require(
-        vocabulary >= n, f"{vocabulary} tokens cannot fill a sequence of {n} without repeating"
+        0 < r_min < r_max, f"r_min = {r_min} and r_max = {r_max} do not satisfy 0 < r_min < r_max"
     )
+    _require(0 < epsilon <= 2 * r_max, f"epsilon = {epsilon} is not in (0, 2 r_max]")
+    _require(vocabulary >= n, f"{vocabulary} tokens cannot fill a sequence of {n} without repeats")
     with ctx.workprec(BITS):
         low, high, eps, log_n = arb(r_min), arb(r_max), arb(epsilon), arb(n).log()
         scale = arb(vocabulary + 1) ** 4 * arb.pi() * dim / 8 * (2 * log_n + 3) / (eps * low)
@@ -135,4 +135,46 @@ def _mapping(
 
 def _require(condition: bool, what: str) -> None:
     if not condition:
-        raise VectorError(what, remedy="see Definition 1; `separation` measures these numbers")
+        raise VectorError(what, remedy="use the figures that `separation` measures (Definition 1)")
+
+
+@dataclass(frozen=True)
+class ParameterCounts:
+    """Counts for N sentences of n tokens in R^d, head size s, q = nN hidden units.
+
+    The feed-forward layer is Zhang et al.'s: a direction a, thresholds b_j and weights w_j. The
+    bias b^(2) of eq. 3 is 0 and counted only where the matrices are counted dense.
+    """
+
+    paper: int  # Corollary 1: attention_factors + feedforward_separate = 4(s+d) + d(2nN+d)
+    attention_factors: int  # 4(s+d): two vectors for each of W^O, W^V, W^K, W^Q, all of rank 1
+    attention_dense: int  # 4sd: every entry of the four matrices
+    attention_rank1: int  # 3d: v1, v2 and W^O of eq. 20, where key and value share v1
+    feedforward_separate: int  # d(2nN+d): a network of its own for each of d output coordinates
+    feedforward_shared: int  # d + nN + dnN: a and b_j shared by all coordinates, W^(2) of its own
+    feedforward_dense: int  # 2dnN + nN + d: every entry of W^(1), b^(1), W^(2), b^(2) with q = nN
+    positions: int  # dn: the entries of E in Corollary 2, which no other count includes
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def parameter_counts(n: int, sentences: int, dim: int, head_size: int = 1) -> ParameterCounts:
+    """4(s+d) + d(2nN+d) (Corollaries 1 and 2), and the other readings of "parameters".
+
+    n, N, d, s are ``n``, ``sentences``, ``dim`` and ``head_size``.
+    """
+    n, sentences = as_whole("n", n), as_whole("sentences", sentences)
+    dim, head_size = as_whole("dim", dim), as_whole("head_size", head_size)
+    units = n * sentences
+    factors, separate = 4 * (head_size + dim), dim * (2 * units + dim)
+    return ParameterCounts(
+        paper=factors + separate,
+        attention_factors=factors,
+        attention_dense=4 * head_size * dim,
+        attention_rank1=3 * dim,
+        feedforward_separate=separate,
+        feedforward_shared=dim + units + dim * units,
+        feedforward_dense=2 * dim * units + units + dim,
+        positions=dim * n,
+    )

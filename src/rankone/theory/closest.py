@@ -1,4 +1,4 @@
-"""The closest pair of many points, and a number that is proven to lie below every distance."""
+"""The closest pair of many points, and a proven lower bound on all distances."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankone.errors import RankOneError, VectorError
-from rankone.theory.given import as_floats, as_labels
-from rankone.theory.search import LOST, Floats, Search, U
+from rankone.arrays import Floats
+from rankone.errors import SettingError, VectorError
+from rankone.plural import plural
+from rankone.theory.numeric_input import as_floats, as_labels
+from rankone.theory.pair_search import LOST, PairSearch, U
 
-LARGEST = 2.0**900  # above it, norms and sums might leave float64
+LARGEST = 2.0**900  # above this, norms and sums might overflow
 
 
 @dataclass(frozen=True)
@@ -56,19 +58,19 @@ def closest_pair(
     (in a coordinate or in a square, 2^-1074 each) changes a distance by less than LOST; points
     that differ by less than 2^-940 of the largest coordinate may therefore count as equal.
 
-    A pair that is passed over is shown to be no closer than the best D so far, see `Search`.
+    A pair that is skipped is proven to be no closer than the best D so far, see `PairSearch`.
     Where thousands of pairs tie with the closest to nine digits, one of them is returned, and
     `lower` lies below them all.
     """
     x = as_points(points)
     if among not in ("all", "same", "different"):
-        raise RankOneError(f"among={among!r} is none of the choices", remedy="all, same, different")
+        raise SettingError(f"among = {among!r} cannot be used", remedy="use all, same or different")
     labels = np.zeros(len(x), dtype=np.int64)
     if among != "all":
         labels = as_labels(groups, len(x), "groups")
     if len(x) < 2:
         return None
-    search = Search(x, labels, among)
+    search = PairSearch(x, labels, among)
     if not search.sweep():
         search.tiles()
     if search.pair is None:
@@ -83,24 +85,26 @@ def closest_pair(
 
 
 def as_table(vectors: ArrayLike) -> Floats:
-    """One vector per row, whatever numbers are in it."""
+    """One vector per row; entries may be any floats."""
     x = as_floats(vectors, "a table of numbers")
     if x.ndim != 2 or x.shape[1] == 0:
-        raise VectorError(f"an array of shape {x.shape}", remedy="give one vector per row")
+        raise VectorError(
+            f"an array of shape {x.shape} is not a table", remedy="give one vector per row"
+        )
     return x
 
 
 def as_points(points: ArrayLike) -> Floats:
-    """One point per row, or an error that says which row is none."""
+    """One point per row; raises an error that names the first bad row."""
     x = as_table(points)
-    if x.size and not max(x.max(), -x.min()) <= LARGEST:  # so written that it is true of NaN
+    if x.size and not max(x.max(), -x.min()) <= LARGEST:  # written so that NaN is caught
         finite = np.isfinite(x).all(1)
         bad, what = ~finite, "that is not finite"
         if finite.all():
             bad, what = np.abs(x).max(1) > LARGEST, f"beyond {LARGEST:.0e}"
         raise VectorError(
-            f"a number {what} ({bad.sum()} such rows)",
+            f"a number {what} ({plural(int(bad.sum()), 'such row')})",
             where=f"row {bad.argmax() + 1}",
-            remedy="give finite numbers, and scale all vectors by one number if they are large",
+            remedy="give finite numbers; scale all vectors by one factor if they are large",
         )
     return x

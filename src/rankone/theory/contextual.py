@@ -1,4 +1,4 @@
-"""Definition 2: which context ids must differ, and by how much given ones do."""
+"""Definition 2: which context ids must differ, and by how much they do."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankone.arrays import Ints
 from rankone.errors import VectorError
 from rankone.theory.closest import as_points, closest_pair
-from rankone.theory.given import as_labels
-from rankone.theory.search import Ints
+from rankone.theory.numeric_input import as_labels
 from rankone.theory.separation import norms
 
 
@@ -54,7 +54,7 @@ def contextual(ids: ArrayLike, contexts: ArrayLike) -> Contextual:
     q = as_points(ids)
     groups = as_labels(contexts, len(q), "contexts")
     if not len(q):
-        raise VectorError("no context ids", remedy="give one row for each of one or more tokens")
+        raise VectorError("no context ids", remedy="give one row per token")
     sizes = norms(q)
     found = closest_pair(q, groups=groups, among="different")
     return Contextual(
@@ -72,16 +72,18 @@ def contextual(ids: ArrayLike, contexts: ArrayLike) -> Contextual:
 def definition2_contexts(sequences: Iterable[Sequence[Hashable]]) -> Ints:
     """For each token the first with the same context: the same token, in the same SET of tokens.
 
-    Tokens are counted through all sequences. Definition 2 wants context ids apart where the sets
-    V^(i), V^(j) of the sequences or the tokens themselves differ; order and repeats do not count.
+    Tokens are numbered through all sequences. Definition 2 asks for different context ids where the
+    tokens or the sets V^(i), V^(j) of their sequences differ; order and repeats do not count.
     """
     if isinstance(sequences, str):
-        raise VectorError("a string is no list of sequences", remedy="give a list of token lists")
+        raise VectorError(
+            "a string is not a list of sequences", remedy="give a list of token lists"
+        )
     seen: dict[tuple[Hashable, frozenset[Hashable]], int] = {}
     contexts: list[int] = []
     try:
         for sequence in sequences:
-            # The numbers of a tensor are equal to nothing but themselves until they leave it.
+            # Elements of a tensor are equal only to themselves; their values are not.
             row = [getattr(x, "item", lambda x=x: x)() for x in sequence]
             tokens = frozenset(row)
             for token in row:

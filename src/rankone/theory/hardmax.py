@@ -1,4 +1,4 @@
-"""Theorem 1: two sequences that no layer of hardmax attention tells apart, in exact arithmetic."""
+"""Theorem 1: two sequences that no hardmax attention layer tells apart, in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankone.arrays import Floats
 from rankone.errors import VectorError
-from rankone.theory.given import as_floats
-
-Floats = NDArray[np.float64]
+from rankone.theory.numeric_input import as_floats
 
 STEPS = (1, 2, 5, 6), (1, 3, 4, 6)  # least, greatest and sum are the same
 
@@ -21,8 +20,8 @@ STEPS = (1, 2, 5, 6), (1, 3, 4, 6)  # least, greatest and sum are the same
 class CounterExample:
     """The sequences (1, 2, 5, 6) v and (1, 3, 4, 6) v, tokens as rows, and the places of 1v and 6v.
 
-    Definition 2 wants 1v, and 6v, to have different context ids in ``first`` and ``second``, whose
-    sets of tokens differ. No hardmax attention (eq. 5) gives them any. Proof: let c =
+    Definition 2 asks for different context ids of 1v, and of 6v, in ``first`` and ``second``, whose
+    sets of tokens differ. No hardmax attention (eq. 5) achieves that. Proof: let c =
     (W^K v)^T (W^Q v) for one head. The query x v, x > 0, scores the key y v with c x y. If c > 0
     all weight is on the greatest y, if c < 0 on the least, if c = 0 every token has the same; so
     the head returns 6, 1 or 3.5 times W^V v, in both sequences. Hence the sum over any number of
@@ -50,7 +49,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Indistinguishable:
-    """Whether given weights leave the shared tokens alike in both sequences, or where not."""
+    """Whether given weights map the shared tokens alike in both sequences; if not, where."""
 
     heads: int
     witness: Difference | None
@@ -65,11 +64,11 @@ class Indistinguishable:
 
 
 def counter_example(direction: ArrayLike) -> CounterExample:
-    """The two sequences of Theorem 1 along a given direction, which may be any but 0."""
+    """The two sequences of Theorem 1 along a given direction other than 0."""
     v = as_floats(direction)
     if v.ndim != 1 or not v.any() or not np.isfinite(v).all():
         raise VectorError(
-            "the direction must be a finite vector that is not 0", remedy="give a list of numbers"
+            "the direction must be a finite vector other than 0", remedy="give a list of numbers"
         )
     mantissa, exponent = np.frexp(v)
     with np.errstate(over="ignore"):
@@ -121,8 +120,8 @@ def hardmax_attention(
     if not (fits and z.ndim == 2 and z.shape[1] == dim and z.size):
         raise VectorError(
             f"weights of shapes {shapes} for tokens of shape {z.shape}",
-            remedy="give key, query and value as (heads, s, d), output as (heads, d, s), and one "
-            "row of d numbers for each of one or more tokens",
+            remedy="give key, query and value as (heads, s, d), output as (heads, d, s), and "
+            "tokens as (n, d)",
         )
     for k, q, v, o in zip(*weights, strict=True):
         scores = (z @ q.T) @ (z @ k.T).T

@@ -1,7 +1,7 @@
 """Lemmas 1, 4, 5, 6 and 7 and the masked form of Appendix C, each with its hypothesis.
 
 Vectors hold floats or exact `flint.arb`; log is natural. The proofs of monotonicity and concavity
-are the paper's; where the wording was repaired the docstring says so.
+are the paper's; docstrings mention where the wording was corrected.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from rankone.errors import VectorError
+from rankone.errors import SettingError, VectorError
 from rankone.theory.boltzmann import log_partition
-from rankone.theory.claims import (
-    Bound,
+from rankone.theory.lemma_claims import (
     Claim,
+    LemmaBound,
     Row,
     entries,
     exact,
@@ -29,7 +29,7 @@ from rankone.theory.claims import (
     show,
     smallest_gap,
 )
-from rankone.theory.given import as_whole
+from rankone.theory.numeric_input import as_whole
 
 
 def lemma4(a: Row, i: int) -> Claim:
@@ -42,7 +42,7 @@ def lemma5(a: Row, i: int) -> Claim:
     return _sign(a, i, 3, f"Lemma 5: d^2 boltz(a) / d a[{i}]^2 < 0")
 
 
-def lemma6(a: Row, b: Row) -> Bound:
+def lemma6(a: Row, b: Row) -> LemmaBound:
     """boltz(b) - boltz(a) > (a_n - b_n)(delta + a_n - b_n - log n - 1) p_n   (Lemma 6, eq. 103).
 
     a and b agree but for their last entries a_n > b_n, and delta = max_{i < n} a_i - a_n exceeds
@@ -52,7 +52,9 @@ def lemma6(a: Row, b: Row) -> Bound:
     x, y = exact(a, "a"), exact(b, "b")
     n = _length([x, y])
     if n < 2:
-        raise VectorError("Lemma 6 is about two numbers or more", remedy="give longer vectors")
+        raise VectorError(
+            "Lemma 6 needs vectors of two or more numbers", remedy="give longer vectors"
+        )
     delta, needed, drop = max(x[:-1]) - x[-1], arb(n).log() + 3, x[-1] - y[-1]
     broken = None
     if differ := [i for i in range(n - 1) if x[i] != y[i]]:
@@ -65,10 +67,10 @@ def lemma6(a: Row, b: Row) -> Bound:
     says = "Lemma 6: boltz(b) - boltz(a) > exp(log_bound)"
     figures = _figures((a, b), says, n, delta, needed, broken)
     log_bound = log(drop * (delta + drop - arb(n).log() - 1)) + y[-1] - log_partition(y)
-    return Bound(**figures, **in_kind((a, b), log_bound=None if broken else log_bound))
+    return LemmaBound(**figures, **in_kind((a, b), log_bound=None if broken else log_bound))
 
 
-def lemma7(a: Row, b: Row) -> Bound:
+def lemma7(a: Row, b: Row) -> LemmaBound:
     """|boltz(a) - boltz(b)| > (log n)^2 e^{-(a_1 - b_{k+1})}   (Lemma 7, eq. 117).
 
     a and b are taken in decreasing order, agree in their first k entries, and a_{k+1} > b_{k+1}
@@ -82,7 +84,7 @@ def lemma7(a: Row, b: Row) -> Bound:
     return _pair("Lemma 7", (a, b), rows, n, arb(n).log() ** 2)
 
 
-def lemma1(vectors: NDArray[np.float64] | Sequence[Row]) -> Bound:
+def lemma1(vectors: NDArray[np.float64] | Sequence[Row]) -> LemmaBound:
     """|boltz(a) - boltz(b)| > (log n)^2 e^{-2r} and |boltz(a)| <= r   (Lemma 1, eq. 15, 16).
 
     For all a, b of ``vectors`` that differ AS SETS (the paper says a != b, but boltz does not see
@@ -96,7 +98,7 @@ def lemma1(vectors: NDArray[np.float64] | Sequence[Row]) -> Bound:
     return _apart("Lemma 1", vectors, rows, n, log(arb(n).log() ** 2) - 2 * r)
 
 
-def appendix_c(a: Row, b: Row) -> Bound:
+def appendix_c(a: Row, b: Row) -> LemmaBound:
     """|boltz(a) - boltz(b)| > (log n + 1) e^{-D}   (Lemma 7 with masks, Appendix C).
 
     As Lemma 7, for the visible entries: entries of -inf are masked, a and b may differ in length,
@@ -127,7 +129,9 @@ def _sign(a: Row, i: int, reserve: int, says: str) -> Claim:
     x = exact(a, "a")
     i = as_whole("i", i, least=0)
     if i >= len(x):
-        raise VectorError(f"there is no entry {i} among {len(x)}", remedy="count from 0")
+        raise SettingError(
+            f"i = {i} cannot be used with {len(x)} entries", remedy=f"give 0 to {len(x) - 1}"
+        )
     delta, needed = max(x) - x[i], arb(len(x)).log() + reserve
     broken = None
     if not delta > needed:
@@ -137,7 +141,7 @@ def _sign(a: Row, i: int, reserve: int, says: str) -> Claim:
 
 def _pair(
     name: str, given: Sequence[Row], rows: Sequence[Sequence[arb]], n: int, factor: arb
-) -> Bound:
+) -> LemmaBound:
     """The claim factor e^{-(a_1 - b_{k+1})}, from the first place where a and b differ."""
     first, second = (sorted(row, reverse=True) for row in rows)
     for x, y in zip_longest(first, second):
@@ -155,7 +159,7 @@ def _apart(
     n: int,
     log_bound: arb,
     broken: str | None = None,
-) -> Bound:
+) -> LemmaBound:
     """The claim of Lemmas 1 and 7: no repetition, and gaps of more than 2 log n + 3."""
     delta, pair = smallest_gap(rows)
     needed = 2 * arb(n).log() + 3
@@ -164,13 +168,13 @@ def _apart(
         broken = f"{pair} are {show(delta)} apart, not more than 2 log n + 3 = {show(needed)}"
     says = f"{name}: |boltz(a) - boltz(b)| > exp(log_bound)"
     figures = _figures(given, says, n, delta, needed, broken)
-    return Bound(**figures, **in_kind(given, log_bound=None if broken else log_bound))
+    return LemmaBound(**figures, **in_kind(given, log_bound=None if broken else log_bound))
 
 
 def _figures(
     given: Sequence[Row], says: str, n: int, delta: arb, needed: arb, broken: str | None
 ) -> dict[str, Any]:
-    """What every claim has; `missing` only where the distance is what is wrong."""
+    """The figures of every claim; `missing` only if the distance falls short."""
     missing = None if delta > needed else needed - delta
     return in_kind(
         given,
@@ -184,21 +188,21 @@ def _figures(
 
 
 def _is_masked(x: Any) -> bool:
-    if isinstance(x, arb | int | float):  # the largest arb are finite, though no float is
+    if isinstance(x, arb | int | float):  # an arb may be finite though no float is as large
         return bool(x == -math.inf)
     try:
         return not isinstance(x, str) and float(x) == -math.inf
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        return False  # and no number, as `exact` will find
+        return False  # not a number: `exact` raises the error
 
 
 def _length(rows: Sequence[Sequence[arb]]) -> int:
     lengths = {len(row) for row in rows}
     if not lengths:
-        raise VectorError("there are no vectors", remedy="give one or more")
+        raise VectorError("there are no vectors", remedy="give one or more vectors")
     if len(lengths) != 1:
         raise VectorError(
-            f"the vectors have {sorted(lengths)} entries, one length is needed",
-            remedy="use appendix_c for visible sets of different sizes",
+            f"the vectors have different lengths: {sorted(lengths)}",
+            remedy="use appendix_c for sets of different sizes",
         )
     return lengths.pop()

@@ -1,4 +1,4 @@
-"""Definition 1: how far token vectors keep from zero, from infinity and from each other."""
+"""Definition 1: norms of token vectors and their distances from each other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankone.arrays import Floats
 from rankone.errors import VectorError
 from rankone.theory.closest import as_points, closest_pair
-from rankone.theory.search import CHUNK, Floats, U
+from rankone.theory.pair_search import CHUNK, U
 
 
 @dataclass(frozen=True)
@@ -19,11 +20,11 @@ class Separation:
     """r_min < |x_i| < r_max and |x_i - x_j| > epsilon for all i != j (Definition 1).
 
     ``r_min``, ``r_max`` and ``epsilon`` are numbers for which the strict inequalities are proven,
-    the float64 coordinates taken as exact. ``smallest``, ``largest`` and ``distance`` are what
-    they come from, as measured; ``shortest``, ``longest`` and ``closest`` are the rows where.
-    A single vector has no pair: ``distance`` and ``closest`` are None then, and ``epsilon`` is
-    2 r_max by convention, which no two vectors of these norms could exceed.
-    ``broken`` says in words what Theorem 2 needs and the vectors do not give.
+    the float64 coordinates taken as exact. ``smallest``, ``largest`` and ``distance`` are the
+    measured values; ``shortest``, ``longest`` and ``closest`` are the rows that attain them.
+    For a single vector ``distance`` and ``closest`` are None, and ``epsilon`` is 2 r_max by
+    convention, which no distance of two such vectors exceeds.
+    ``broken`` lists the conditions of Theorem 2 that the vectors do not meet.
     """
 
     vectors: int
@@ -77,11 +78,11 @@ def separation(vectors: ArrayLike) -> Separation:
         rows = f"rows {first + 1} and {second + 1}"
         if (x[first] == x[second]).all():
             raise VectorError(
-                "the same vector twice, and no function of the vectors can tell the two apart",
+                "the same vector twice, which no function of the vectors can tell apart",
                 where=rows,
-                remedy="give different vectors, or make them one token",
+                remedy="give different vectors, or merge the two tokens",
             )
-        broken.append(f"{rows} are too close beside the size of the vectors to bound epsilon")
+        broken.append(f"{rows} are too close, relative to their norms, to bound epsilon")
     return Separation(
         vectors=len(x),
         dim=x.shape[1],

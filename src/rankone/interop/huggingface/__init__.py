@@ -6,12 +6,7 @@ from rankone.extras import extra
 
 with extra("hf", "Hugging Face"):
     import tokenizers  # noqa: F401  without it transformers fails with another error
-    from transformers import (
-        AutoConfig,
-        AutoModel,
-        AutoModelForTokenClassification,
-        AutoTokenizer,
-    )
+    from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoTokenizer
 
     from rankone.interop.huggingface.modeling_rankone import (
         RankOneConfig,
@@ -20,8 +15,7 @@ with extra("hf", "Hugging Face"):
     )
     from rankone.interop.huggingface.tokenization_rankone import RankOneTokenizer
 
-from rankone.interop.huggingface.convert import as_pretrained
-from rankone.interop.huggingface.export import HubExport, export_hf
+from rankone.interop.huggingface.export import HubExport, as_pretrained, export_hf
 from rankone.interop.huggingface.tokenizer import word_tokenizer
 
 AutoConfig.register(RankOneConfig.model_type, RankOneConfig, exist_ok=True)

@@ -7,9 +7,9 @@ from typing import Annotated, TypedDict
 
 from msgspec import Meta
 
-from rankone.certify import Certificate
-from rankone.interop.huggingface.convert import is_constructed
-from rankone.nn import Model
+from rankone.certification import Certificate
+from rankone.nn import Model, TokenClassifier
+from rankone.nn.classifier import dtype_name, has_label_numbers
 from rankone.plural import plural
 
 Rows = list[tuple[str, str]]
@@ -102,11 +102,7 @@ Labelling text like that of its corpus, and training it further: these weights w
 
 
 def model_card(
-    model: Model,
-    name: str,
-    *,
-    report: Report | None = None,
-    certificate: Certificate | None = None,
+    model: Model, name: str, *, report: Report | None = None, certificate: Certificate | None = None
 ) -> str:
     """Markdown, with the header that the hub reads."""
     shape = model.network.shape
@@ -129,6 +125,18 @@ def model_card(
     )
 
 
+def is_constructed(network: TokenClassifier) -> bool:
+    """Whether the head still is what `memorize` writes, or, for a constructed mapping without a
+    readout, of zeros.
+
+    The weights themselves are asked, for a network that was trained further in torch keeps its
+    files and its report.
+    """
+    head = network.head
+    empty = not (head.weight.any() or head.bias.any())
+    return network.shape.feedforward == "rank1" and (empty or has_label_numbers(head))
+
+
 def _made(report: Report | None) -> str:
     if report is None:
         return "for labelling tokens"
@@ -145,7 +153,7 @@ def _shape(model: Model) -> Rows:
         ("words", f"{len(model.vocabulary):,}"),
         ("labels", ", ".join(map(_code, model.labels))),
         ("parameters", f"{sum(p.numel() for p in network.parameters()):,}"),
-        ("numbers", str(network.table.dtype).removeprefix("torch.")),
+        ("numbers", dtype_name(network)),
         ("dimension", f"{shape.dim:,}"),
         ("hidden units", f"{shape.hidden:,}"),
         ("positions", f"{shape.positions:,}" if shape.positions else "none"),
@@ -180,7 +188,7 @@ def _certificate(certificate: Certificate | None) -> str:
         ("outcome", f"**{certificate.outcome.value}**"),
         ("corpus", f"{corpus}, {plural(certificate.tokens, 'token')}"),
         ("contexts apart by more than", certificate.delta),
-        ("float64 run off by less than", certificate.float_distance),
+        (f"{certificate.dtype} run off by less than", certificate.float_distance),
     ]
     if certificate.labels is not None:
         rows.insert(2, ("labels", certificate.labels.value))

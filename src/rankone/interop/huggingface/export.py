@@ -13,23 +13,28 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from rankone.certify import Certificate
-from rankone.certify.hashes import model_hashes
+from rankone.certification import Certificate
+from rankone.certification.hashes import model_hashes
 from rankone.documents import convert_document, dump, read_document
 from rankone.errors import ExportError, ModelError, OutputError
 from rankone.extras import extra
 from rankone.files import check_new, write_directory
-from rankone.interop.huggingface.card import Report, model_card
-from rankone.interop.huggingface.convert import as_pretrained
+from rankone.interop.huggingface.card import Report, is_constructed, model_card
 from rankone.interop.huggingface.tokenizer import lost_words, word_tokenizer
 from rankone.nn import Model, hub, load
+from rankone.nn.classifier import dtype_name
 from rankone.nn.store import CERTIFICATE, CONFIG, REPORT, WEIGHTS
 from rankone.plural import plural
 
 with extra("hf", "Hugging Face"):
     from transformers.utils import logging
 
-    from rankone.interop.huggingface.modeling_rankone import RankOneForTokenClassification
+    from rankone.interop.huggingface.modeling_rankone import (
+        CONSTRUCTED,
+        RankOneConfig,
+        RankOneForTokenClassification,
+        checksum,
+    )
 
 CARD, CODE = "README.md", ("modeling_rankone.py", "tokenization_rankone.py")
 TOKENIZER = (hub.TOKENIZER, "tokenizer_config.json")
@@ -41,11 +46,17 @@ FILES = (WEIGHTS, CONFIG, *CODE, *TOKENIZER, CARD, REPORT, CERTIFICATE)
 class HubExport:
     """The files, and ``remarks`` on what a user of them should know."""
 
-    files: list[Path]
-    remarks: list[str]
+    files: tuple[Path, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True: a directory that does not come back bit for bit is an error, and not written."""
+        return True
 
     def to_json(self) -> dict[str, Any]:
-        return {"files": [str(path) for path in self.files], "remarks": self.remarks}
+        files = [str(path) for path in self.files]
+        return {"ok": self.ok, "files": files, "remarks": list(self.remarks)}
 
 
 @dataclass(frozen=True)
@@ -54,10 +65,10 @@ class PreparedHub:
 
     directory: Path
     contents: dict[str, bytes]
-    remarks: list[str]
+    remarks: tuple[str, ...]
 
     def write(self) -> HubExport:
-        return HubExport(write_directory(self.directory, self.contents), self.remarks)
+        return HubExport(tuple(write_directory(self.directory, self.contents)), self.remarks)
 
 
 def export_hf(
@@ -84,7 +95,7 @@ def prepare_hf(
     target = check_hf_target(directory)
     if certificate is not None and not certificate.is_of(model):
         raise ModelError(
-            "speaks of another model",
+            "is about another model",
             where=CERTIFICATE,
             remedy="certify this one, or remove the file, and export again",
         )
@@ -109,7 +120,29 @@ def prepare_hf(
             f"The tokenizer splits or does not know {plural(len(lost), 'word')} of the vocabulary "
             f"({lost[0]!r}{', ...' if lost[1:] else ''}); give the row in `input_ids` instead."
         )
-    return PreparedHub(target, contents, remarks)
+    return PreparedHub(target, contents, tuple(remarks))
+
+
+def as_pretrained(model: Model) -> RankOneForTokenClassification:
+    """A model in the class that transformers knows: the same parameters, shared. The way back is
+    `save_pretrained`, with the tokenizer, and `rankone.load`."""
+    network, weights = model.network, dict(model.network.named_parameters())
+    constructed = is_constructed(network)
+    config = RankOneConfig(
+        **{theirs: getattr(network.shape, ours) for ours, theirs in hub.NAMES.items()},
+        id2label=dict(enumerate(model.labels)),
+        label2id={label: i for i, label in enumerate(model.labels)},
+        reading=model.reading,
+        dtype=network.dtype,
+        made_by=CONSTRUCTED if constructed else None,
+        made_in=dtype_name(network),
+        made_sha256=checksum(weights) if constructed else None,
+    )
+    with torch.device("meta"):
+        found = RankOneForTokenClassification(config)
+    found.load_state_dict(weights, assign=True)
+    found.eval()
+    return found
 
 
 def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:

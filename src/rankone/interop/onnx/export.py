@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,7 +21,7 @@ from rankone.interop.onnx.check import Compared, compare
 from rankone.interop.onnx.sentences import Padding, made_up
 from rankone.interop.onnx.serialize import OPSET, serialize
 from rankone.nn import Model
-from rankone.nn.model import check_lengths
+from rankone.nn.ragged import check_lengths
 from rankone.progress import Progress
 
 with extra("onnx", "exporting to ONNX"):
@@ -35,7 +36,7 @@ OTHERS = (
 
 
 @dataclass(frozen=True)
-class Exported:
+class OnnxExport:
     """The file, and how it compared with the model: ``difference`` is the largest of two logits,
     ``wrong`` the number of tokens with another label. See `Compared` for what may differ."""
 
@@ -44,22 +45,10 @@ class Exported:
     opset: int
     compared: tuple[Compared, ...]
     seconds: dict[str, float]
-
-    @property
-    def sentences(self) -> int:
-        return sum(part.sentences for part in self.compared)
-
-    @property
-    def tokens(self) -> int:
-        return sum(part.tokens for part in self.compared)
-
-    @property
-    def difference(self) -> float:
-        return max(part.difference for part in self.compared)
-
-    @property
-    def wrong(self) -> int:
-        return sum(part.wrong for part in self.compared)
+    sentences: int
+    tokens: int
+    difference: float
+    wrong: int
 
     @property
     def ok(self) -> bool:
@@ -71,24 +60,7 @@ class Exported:
         return [head, *(f"  {part.line()}" for part in self.compared)]
 
     def to_json(self) -> dict[str, Any]:
-        sums = {
-            name: getattr(self, name) for name in ("sentences", "tokens", "difference", "wrong")
-        }
-        return {**asdict(self), "path": str(self.path), **sums, "ok": self.ok}
-
-
-@dataclass(frozen=True)
-class PreparedOnnx:
-    """The contents of a file, compared with the model; `write` writes them."""
-
-    path: Path
-    data: bytes
-    compared: tuple[Compared, ...]
-    seconds: dict[str, float]
-
-    def write(self) -> Exported:
-        path = write_file(self.path, self.data)
-        return Exported(path, len(self.data), OPSET, self.compared, self.seconds)
+        return {**asdict(self), "path": str(self.path), "ok": self.ok}
 
 
 def export_onnx(
@@ -97,25 +69,15 @@ def export_onnx(
     *,
     corpus: Corpus | None = None,
     progress: Progress = lambda *_: None,
-) -> Exported:
+) -> OnnxExport:
     """Write the model as an ONNX file, all in float64: ids and mask in, logits out.
 
     ``input_ids`` and ``attention_mask`` are int64, (batch, length), and ``logits`` float64,
     (batch, length, labels), as `Graph` says. The file holds vocabulary, labels and how text is read
     as metadata. It is run by onnxruntime and compared with the model, on made-up sentences and on
     every sentence of `corpus`, before it is written; what does not agree is an error, and no file.
+    A float32 model is compared as it is in float64, which holds its weights exactly.
     """
-    return prepare_onnx(model, path, corpus=corpus, progress=progress).write()
-
-
-def prepare_onnx(
-    model: Model,
-    path: str | os.PathLike[str],
-    *,
-    corpus: Corpus | None = None,
-    progress: Progress = lambda *_: None,
-) -> PreparedOnnx:
-    """All that `export_onnx` does before it writes."""
     check_place(path)
     network = copy.deepcopy(model.network).double().requires_grad_(False)
     model = Model(network, model.vocabulary, model.labels, model.reading)
@@ -125,21 +87,11 @@ def prepare_onnx(
     progress("export", 0.0)
     data = serialize(model)
     exported = perf_counter()
-    session = opened(data)
-    compared = [
-        compare(session, model, *made_up(network.shape), source="made-up", paddings=PADDINGS)
-    ]
+    run = partial(compare, opened(data), model)
+    compared = [run(*made_up(network.shape), source="made-up", paddings=PADDINGS)]
     if corpus is not None and rows is not None:
-        compared.append(
-            compare(
-                session,
-                model,
-                rows,
-                corpus.offsets,
-                source=corpus.source,
-                progress=lambda share: progress("check", share),
-            )
-        )
+        tell = partial(progress, "check")
+        compared.append(run(rows, corpus.offsets, source=corpus.source, progress=tell))
     checked = perf_counter()
     for part in compared:
         if not part.ok:
@@ -150,7 +102,17 @@ def prepare_onnx(
                 remedy=OTHERS,
             )
     seconds = {"export": exported - start, "check": checked - exported}
-    return PreparedOnnx(Path(path), data, tuple(compared), seconds)
+    return OnnxExport(
+        path=write_file(path, data),
+        bytes=len(data),
+        opset=OPSET,
+        compared=tuple(compared),
+        seconds=seconds,
+        sentences=sum(part.sentences for part in compared),
+        tokens=sum(part.tokens for part in compared),
+        difference=max(part.difference for part in compared),
+        wrong=sum(part.wrong for part in compared),
+    )
 
 
 def opened(data: bytes) -> Any:

@@ -7,15 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from rankone.nn import (
-    Block,
-    FeedForward,
-    PiecewiseLinear,
-    Rank1Attention,
-    Rank1FeedForward,
-    SelfAttention,
-    TokenClassifier,
-)
+from rankone.nn import FeedForward, PiecewiseLinear, Rank1FeedForward, TokenClassifier
+from rankone.nn.layers import Head
 
 LOWEST = torch.finfo(torch.float64).min
 
@@ -40,11 +33,12 @@ class Graph(nn.Module):
         self.lowest = nn.Buffer(torch.tensor(LOWEST, dtype=torch.float64))
         self.layers = nn.ModuleList()
         for block in network.blocks:
-            assert isinstance(block, Block)
             attention, layer = block.attention, block.feedforward
+            heads = attention.heads
+            rank1 = attention.kind == "softmax" and len(heads) == len(heads[0].key) == 1
             self.layers += [
-                Average(attention) if isinstance(attention, Rank1Attention) else Heads(attention),
-                Folded(layer) if isinstance(layer, Rank1FeedForward) else Dense(layer),
+                Average(heads[0]) if rank1 and heads[0].shared else Heads(heads, attention.kind),
+                Folded(layer) if isinstance(layer, Rank1FeedForward) else Dense(layer.expand()),
             ]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -69,9 +63,10 @@ class Graph(nn.Module):
 class Average(nn.Module):
     """`Rank1Attention`; as in its kernels, keys are taken relative to an extreme one."""
 
-    def __init__(self, layer: Rank1Attention) -> None:
+    def __init__(self, head: Head[Tensor]) -> None:
         super().__init__()
-        self.v1, self.v2, self.output = column(layer.v1), column(layer.v2), layer.output
+        self.v1, self.v2 = column(head.key[0]), column(head.query[0])
+        self.output = head.output[:, 0]
 
     def forward(self, z: Tensor, real: Tensor, hidden: Tensor) -> Tensor:
         query, key = z @ self.v2, z @ self.v1
@@ -83,15 +78,16 @@ class Average(nn.Module):
 
 
 class Heads(nn.Module):
-    """`SelfAttention`, the matrices of all heads side by side."""
+    """Any attention, the matrices of all heads side by side."""
 
-    def __init__(self, layer: SelfAttention) -> None:
+    def __init__(self, heads: list[Head[Tensor]], kind: str) -> None:
         super().__init__()
-        self.kind, self.heads = layer.kind, len(layer.key)
+        self.kind, self.heads = kind, len(heads)
         self.key, self.query, self.value = (
-            turned(weight.flatten(0, 1)) for weight in (layer.key, layer.query, layer.value)
+            turned(torch.cat([getattr(head, name) for head in heads]))
+            for name in ("key", "query", "value")
         )
-        self.output = nn.Buffer(layer.output.mT.flatten(0, 1).contiguous())
+        self.output = turned(torch.cat([head.output for head in heads], 1))
 
     def forward(self, z: Tensor, _: Tensor, hidden: Tensor) -> Tensor:
         key, query, value = (

@@ -6,25 +6,22 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankone.nn import Network
+from rankone.arrays import Bools, Floats, Ints
+from rankone.nn import Architecture
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Padding = Literal["alone", "right", "left", "scattered"]
 
-CELLS = 1 << 17  # numbers in the largest table of one run, if one sentence does not need more
+NUMBERS_HELD = 1 << 17  # in the largest table of one run, if one sentence does not need more
 MADE_UP, LONGEST = 64, 512  # lengths of made-up sentences: all up to the first, and a longer one
 
 
 def run(
     session: InferenceSession,
-    shape: Network,
+    shape: Architecture,
     rows: Ints,
     offsets: Ints,
     padding: Padding,
@@ -32,7 +29,7 @@ def run(
 ) -> Floats:
     """onnxruntime's logits, (tokens, labels); infinite if one of a run, masked or not, is not."""
     out = np.empty((len(rows), shape.labels))
-    for sentences in batches(np.diff(offsets), shape, 1 if padding == "alone" else CELLS):
+    for sentences in batches(np.diff(offsets), shape, 1 if padding == "alone" else NUMBERS_HELD):
         starts, lengths = offsets[:-1][sentences], np.diff(offsets)[sentences]
         if padding == "scattered":  # and a sentence without any token
             starts, lengths = np.append(starts, 0), np.append(lengths, 0)
@@ -46,7 +43,7 @@ def run(
     return out
 
 
-def batches(lengths: Ints, shape: Network, cells: int) -> Iterator[Ints]:
+def batches(lengths: Ints, shape: Architecture, cells: int) -> Iterator[Ints]:
     """Sentences of similar lengths, the longest first, at most `cells` numbers per table."""
     order = np.argsort(-lengths, kind="stable")
     widest = max(shape.dim, shape.labels, shape.hidden if shape.feedforward == "dense" else 0)
@@ -68,7 +65,7 @@ def mask(lengths: Ints, padding: Padding, rng: np.random.Generator) -> Bools:
     return np.arange(n) < lengths[:, None]
 
 
-def made_up(shape: Network) -> tuple[Ints, Ints]:
+def made_up(shape: Architecture) -> tuple[Ints, Ints]:
     """Rows of sentences of random words, one in ten unknown; the same for every network."""
     rng = np.random.default_rng(0)
     longest = min(shape.positions or MADE_UP, LONGEST)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import warnings
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 
 from rankone import __version__
+from rankone.documents import dumps
 from rankone.errors import SizeError
 from rankone.extras import extra
 from rankone.interop.onnx.graph import Graph
@@ -59,7 +59,7 @@ def described(model: Model) -> dict[str, str]:
         "labels": list(model.labels),
         "vocabulary": list(model.vocabulary),
     }
-    return {"format": FORMAT, **{name: json.dumps(part) for name, part in parts.items()}}
+    return {"format": FORMAT, **{name: dumps(part, ascii=True) for name, part in parts.items()}}
 
 
 def traced(graph: Graph) -> Any:

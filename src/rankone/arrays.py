@@ -1,0 +1,10 @@
+"""Names for the arrays that are passed around; shapes are said where they matter."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]

@@ -1,0 +1,204 @@
+"""The certificate: what was proved, for which weights and which corpus."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from msgspec import Meta
+
+from rankone import documents
+from rankone.certification.hashes import Hashes, model_hashes
+from rankone.corpus import Corpus
+from rankone.errors import CertificateError
+from rankone.files import write_file
+from rankone.nn import Model
+
+FORMAT, VERSION = "rankone certificate", 2
+MOST = 10**9  # digits: a number with that many takes half a gigabyte
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Seconds = Annotated[float, Meta(ge=0)]
+# numbers as `decimals` writes them, which may be smaller or larger than any float
+Decimals = Annotated[
+    str, Meta(pattern=r"^-?(inf|[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,18})?)\Z")
+]
+
+
+class Outcome(StrEnum):
+    """Certified: proved. Refuted: disproved, with a witness. Undecided: neither, within limits."""
+
+    CERTIFIED = "certified"
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+
+    @classmethod
+    def of(cls, *parts: Outcome | None) -> Outcome:
+        """Outcome of several claims that must all hold; None is a claim that was not made."""
+        for outcome in (cls.REFUTED, cls.UNDECIDED):
+            if outcome in parts:
+                return outcome
+        return cls.CERTIFIED
+
+
+class Decided(TypedDict):
+    """How many tokens were decided in float64, how many in Arb, and how many are undecided."""
+
+    float: Count
+    exact: Count
+    undecided: Count
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A token of the corpus: sentence and position, counted from 1, and the line in the file."""
+
+    sentence: Number
+    position: Number
+    line: Count
+
+    @classmethod
+    def of(cls, corpus: Corpus, token: int) -> Spot:
+        sentence = int(corpus.sentence_of[token])
+        return cls(sentence + 1, int(corpus.positions[token]) + 1, int(corpus.lines[token]))
+
+    def __str__(self) -> str:
+        return f"line {self.line} (sentence {self.sentence}, position {self.position})"
+
+
+def spots(corpus: Corpus, pair: tuple[int, int] | None) -> tuple[Spot, Spot] | None:
+    return None if pair is None else (Spot.of(corpus, pair[0]), Spot.of(corpus, pair[1]))
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is undecided: the labels of ``tokens`` tokens in ``sentences`` sentences, and the
+    distances of ``pairs`` pairs of contexts. ``time``: the time limit was hit, not the cap."""
+
+    tokens: Count
+    sentences: Count
+    pairs: Count
+    time: bool
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved about the network in exact arithmetic, its weights taken as exact numbers.
+
+    ``mapping``: any two contexts that the network can tell apart from its input have context ids
+    (outputs of the first attention layer) more than ``delta`` apart, and all context ids are
+    shorter than ``r`` (Definition 2). ``closest`` is the closest pair.
+    ``labels``: ``wrong`` tokens get another label than in the file, and ``unavoidable`` must in any
+    function of the same input; certified if the two are equal. For every token the output is within
+    1/2 - ``margin`` of the number of the label that the network chooses, or beyond the first or
+    the last label; for other heads the label's logit leads all others by at least twice ``margin``
+    (which is capped at 1/2). ``worst`` is the token with the smallest margin. If the model has no
+    readout (its head is all zeros), nothing is claimed about labels and these fields are None.
+    ``float_labels``: the run in ``dtype``, which `predict` makes, chooses the same labels; None if
+    undecided. ``float_distance``: an upper bound on how far its outputs are from the exact ones.
+    ``outcome``: certified if all three claims hold, refuted if one of them is disproved.
+    ``reason`` gives the witness of a refutation, or what is undecided; ``left`` counts that.
+    ``decided`` counts the tokens decided in float64 (``float``), those that needed Arb (``exact``)
+    and those still undecided; ``digits`` is the largest precision used, ``cap`` the largest
+    allowed, ``limit`` the time limit in seconds, ``dtype`` the type of the weights, in which the
+    model runs. ``seconds`` has the time of each stage.
+    """
+
+    outcome: Outcome
+    mapping: Outcome
+    labels: Outcome | None
+    float_labels: bool | None
+    reason: str | None
+    left: Left | None
+    r: Decimals
+    delta: Decimals
+    closest: tuple[Spot, Spot] | None
+    contexts: Count
+    margin: float | None
+    worst: Spot | None
+    tokens: Count
+    wrong: Count | None
+    unavoidable: Count | None
+    float_distance: Decimals
+    decided: Decided
+    digits: Count
+    cap: Annotated[int, Meta(ge=1, le=MOST)]
+    limit: Seconds | None
+    dtype: str
+    source: str
+    hashes: Hashes
+    seconds: dict[str, Seconds]
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome is Outcome.CERTIFIED
+
+    @property
+    def claims(self) -> dict[str, Outcome | None]:
+        """Outcome of each of the three claims, by field; None if the model has no labels."""
+        run = None
+        if self.labels is not None:
+            run = {True: Outcome.CERTIFIED, False: Outcome.REFUTED, None: Outcome.UNDECIDED}[
+                self.float_labels
+            ]
+        return {"mapping": self.mapping, "labels": self.labels, "float_labels": run}
+
+    def is_of(self, model: Model) -> bool:
+        """Whether it is about this model, bit for bit."""
+        return all(self.hashes[name] == found for name, found in model_hashes(model).items())  # type: ignore[literal-required]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, "version": VERSION, "ok": self.ok, **asdict(self)}
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the file, whole or not at all."""
+        return write_file(path, documents.dump(self.to_json(), indent=2))
+
+
+@dataclass(frozen=True)
+class Header:
+    """Fields of the file that are not fields of `Certificate`."""
+
+    format: Any = None
+    version: Any = None
+    ok: Any = None
+
+
+def read_certificate(
+    path: str | os.PathLike[str], *, remedy: str = "give a file written by certify"
+) -> Certificate:
+    """Read a certificate; raises `CertificateError` if the file is not one."""
+    where, again = os.fspath(path), "certify again"
+    data = documents.read_bytes(path, error=CertificateError, missing=remedy)
+    header = documents.parse_document(data, Header, where, CertificateError, remedy)
+    if header.format != FORMAT:
+        raise CertificateError("not a certificate", where=where, remedy=remedy)
+    if header.version != VERSION:
+        what = f"a certificate in another format than version {VERSION}"
+        raise CertificateError(what, where=where, remedy=again)
+    found = documents.parse_document(data, Certificate, where, CertificateError, again)
+    problem = contradiction(found, header.ok)
+    if problem is not None:
+        raise CertificateError(f"altered: {problem}", where=where, remedy=again)
+    return found
+
+
+def contradiction(found: Certificate, ok: object) -> str | None:
+    """Which fields of a certificate contradict each other, or None."""
+    joint, left = Outcome.of(*found.claims.values()), found.left
+    none = {name for name in ("labels", "wrong", "unavoidable") if getattr(found, name) is None}
+    if found.outcome is not joint:
+        return f"outcome {found.outcome}, but the claims make it {joint}"
+    if ok is not found.ok:
+        return f"ok does not fit the outcome {found.outcome}"
+    if (joint is Outcome.UNDECIDED and left is None) or (found.ok and left is not None):
+        return f"left does not fit the outcome {found.outcome}"
+    if left is not None and left.time and found.limit is None:
+        return "time ran out, but there was no limit"
+    if len(none) not in (0, 3) or (none and (found.margin, found.float_labels) != (None, None)):
+        return f"figures without labels, or labels without {' and '.join(sorted(none))}"
+    return None

@@ -1,0 +1,173 @@
+"""Certify a model on a corpus: prove or refute what its weights do."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil, inf, log2, log10
+from typing import Any
+
+import numpy as np
+
+from rankone.certification.align import align, taken
+from rankone.certification.certificate import MOST, Certificate, Decided, Left, Outcome, Spot, spots
+from rankone.certification.claims import (
+    LabelClaim,
+    MappingClaim,
+    RunClaim,
+    decide,
+    judge_labels,
+    judge_mapping,
+    judge_run,
+)
+from rankone.certification.float_evaluation import evaluate
+from rankone.certification.hashes import hashes
+from rankone.certification.label_heads import head_of
+from rankone.certification.reasons import reason
+from rankone.certification.referee import Referee
+from rankone.corpus import Corpus
+from rankone.corpus.contexts import visible_contexts
+from rankone.deadline import time_left, time_limit
+from rankone.decimals import ceiled, floored
+from rankone.errors import SettingError
+from rankone.nn import Model
+from rankone.nn.classifier import dtype_name
+from rankone.progress import Progress
+
+CAP = 200_000  # decimal digits
+FLOAT_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The claims with their figures as proved, not yet rounded for a file."""
+
+    mapping: MappingClaim
+    labels: LabelClaim
+    run: RunClaim
+    contexts: int
+    left: Left | None
+    decided: Decided
+    digits: int
+    seconds: dict[str, float]
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.of(self.mapping.outcome, self.labels.outcome, self.run.outcome)
+
+
+def certify(
+    model: Model,
+    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
+    *,
+    cap: int = CAP,
+    seconds: float | None = None,
+    progress: Progress = lambda *_: None,
+) -> Certificate:
+    """Prove or refute the claims of a `Certificate` for a model on a corpus.
+
+    Every token is first evaluated in float64 with bounds on the rounding errors. What that leaves
+    undecided is evaluated in Arb, doubling the precision each time, up to `cap` decimal digits and
+    for at most `seconds` (default: no limit). The model may come from anywhere: only its weights
+    are used. A path is read with the settings that the model's own corpus was read with.
+
+    >>> import rankone
+    >>> corpus = rankone.builtin_corpus(50)
+    >>> rankone.certify(rankone.memorize(corpus).model, corpus).outcome.value
+    'certified'
+    """
+    corpus = taken(model, corpus)
+    proof = prove(model, corpus, cap=cap, seconds=seconds, progress=progress)
+    mapping, labels, run = proof.mapping, proof.labels, proof.run
+    decided = {Outcome.CERTIFIED: True, Outcome.REFUTED: False}
+    return Certificate(
+        outcome=proof.outcome,
+        mapping=mapping.outcome,
+        labels=labels.outcome,
+        float_labels=None if run.outcome is None else decided.get(run.outcome),
+        reason=reason(proof, model, corpus, cap, seconds),
+        left=proof.left,
+        r=ceiled(mapping.r),
+        delta=floored(mapping.delta),
+        closest=spots(corpus, mapping.pair),
+        contexts=proof.contexts,
+        margin=float(floored(labels.margin)) if labels.margin is not None else None,
+        worst=None if labels.worst is None else Spot.of(corpus, labels.worst),
+        tokens=corpus.n_tokens,
+        wrong=labels.wrong,
+        unavoidable=labels.unavoidable,
+        float_distance=ceiled(run.distance),
+        decided=proof.decided,
+        digits=proof.digits,
+        cap=cap,
+        limit=seconds,
+        dtype=dtype_name(model.network),
+        source=corpus.source,
+        hashes=hashes(model, corpus),
+        seconds=proof.seconds,
+    )
+
+
+def prove(
+    model: Model, corpus: Corpus, *, cap: int, seconds: float | None, progress: Progress
+) -> Proof:
+    """Evaluate the network and judge the claims."""
+    check_limits(cap, seconds)
+    clock = [time.perf_counter()]
+    rows, gold = align(model, corpus)
+    shape, head = model.network.shape, head_of(model.network.head)
+    given = {"positions": bool(shape.positions), "causal": shape.causal}
+    contexts = visible_contexts(corpus, **given)
+    inputs = contexts
+    if shape.depth > 1:  # context ids come from the first layer, and later ones may see more
+        inputs = visible_contexts(corpus, **given, depth=shape.depth)
+    referee = Referee(model.network, rows, corpus.offsets, ceil(cap * log2(10)), progress)
+    limit = (inf if seconds is None else seconds) - (time.perf_counter() - clock[0])
+    # what overflows gets an infinite radius or NaN, and counts as undecided
+    with time_limit(limit), np.errstate(over="ignore", invalid="ignore"):
+        ids, readings = evaluate(model.network, rows, corpus.offsets, contexts, head, progress)
+        readings.leave(np.flatnonzero(gold < 0))
+        clock.append(time.perf_counter())
+        with time_limit(time_left() / 2):  # leave time for the distances
+            in_time = decide(head, readings, referee)
+        mapping = judge_mapping(ids, referee, contexts)
+        in_time = in_time or decide(head, readings, referee)
+    labels, run = judge_labels(readings, gold, inputs, head), judge_run(readings, head)
+    clock.append(time.perf_counter())
+
+    open = mapping.open | set(np.flatnonzero(~readings.sure).tolist())
+    exact = len(referee.tokens - open)
+    tokens = 0 if labels.outcome is None else int((~readings.sure).sum())
+    sentences = len(np.unique(corpus.sentence_of[~readings.sure])) if tokens else 0
+    left = Left(tokens, sentences, mapping.left, time=mapping.late or not in_time)
+    return Proof(
+        mapping,
+        labels,
+        run,
+        contexts=int((contexts == np.arange(len(contexts))).sum()),
+        left=left if open else None,
+        decided={"float": len(rows) - exact - len(open), "exact": exact, "undecided": len(open)},
+        digits=ceil(referee.bits * log10(2)) if referee.bits else FLOAT_DIGITS,
+        seconds={
+            "float": clock[1] - clock[0],
+            "exact": clock[2] - clock[1],
+            "total": clock[2] - clock[0],
+        },
+    )
+
+
+def check_limits(cap: int, seconds: float | None) -> None:
+    if not isinstance(cap, int) or isinstance(cap, bool) or not 1 <= cap <= MOST:
+        raise SettingError(
+            f"{cap!r} is not a number of decimal digits",
+            where="cap",
+            remedy=f"give a whole number from 1 to {MOST:,}",
+        )
+    if seconds is not None and not (isinstance(seconds, int | float) and 0 <= seconds < inf):
+        raise SettingError(
+            f"{seconds!r} is not a time limit",
+            where="seconds",
+            remedy="give a number of seconds from 0, or None for no limit",
+        )

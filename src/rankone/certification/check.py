@@ -1,0 +1,142 @@
+"""Check a certificate against a model and a corpus by proving its claims again."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from flint import arb
+
+from rankone.certification.align import taken
+from rankone.certification.certificate import Certificate, Outcome, Spot, spots
+from rankone.certification.certify import Proof, prove
+from rankone.certification.hashes import hashes
+from rankone.certification.reasons import explained, unfinished, witnesses
+from rankone.corpus import Corpus
+from rankone.nn import Model
+from rankone.progress import Progress
+
+CHANGED = {
+    "weights": "the weights are not those that were certified",
+    "network": "the network is not of the architecture that was certified",
+    "vocabulary": "the model's vocabulary is not the one that was certified",
+    "label names": "the model's labels are not those that were certified",
+    "corpus": "the corpus is not the one that was certified: some word, label or sentence differs",
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a certificate stands; if not, every reason. ``outcome`` is what it says."""
+
+    outcome: str
+    reasons: tuple[str, ...]
+    seconds: dict[str, float]
+
+    @property
+    def ok(self) -> bool:
+        return not self.reasons
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self)}
+
+
+def check_certificate(
+    certificate: Certificate,
+    model: Model,
+    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
+    *,
+    seconds: float | None = None,
+    progress: Progress = lambda *_: None,
+) -> Check:
+    """Check a certificate. Nothing in it is trusted: hashes and proofs are computed again.
+
+    A claim that the certificate leaves undecided says nothing, so it stands. `seconds` is a time
+    limit; the default is none, or the certificate's own limit if it ran out of time.
+    """
+    began = time.perf_counter()
+    corpus = taken(model, corpus)
+    found = hashes(model, corpus)
+    changed = [text for part, text in CHANGED.items() if found[part] != certificate.hashes[part]]  # type: ignore[literal-required]
+    hashed = time.perf_counter() - began
+    if changed:
+        return Check(certificate.outcome.value, tuple(changed), {"hash": hashed, "total": hashed})
+    left = certificate.left
+    if seconds is None and left is not None and left.time:
+        seconds = certificate.limit
+    proof = prove(model, corpus, cap=certificate.cap, seconds=seconds, progress=progress)
+    reasons = _unproved(certificate, proof, model, corpus)
+    if reasons and proof.left is not None and proof.left.time:
+        reasons.append(f"the time limit of {seconds:g} s was hit: give more time (--seconds)")
+    stages = {"hash": hashed, **proof.seconds, "total": time.perf_counter() - began}
+    return Check(certificate.outcome.value, tuple(reasons), stages)
+
+
+def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> list[str]:
+    """The claims of the certificate that the proof does not confirm."""
+    mapping, labels, run = proof.mapping, proof.labels, proof.run
+    proved = {"mapping": mapping.outcome, "labels": labels.outcome, "float_labels": run.outcome}
+    reasons = [
+        f"{name}: the certificate says {claim}, the proof {proved[name]}"
+        for name, claim in old.claims.items()
+        if claim is not proved[name] and (claim is not Outcome.UNDECIDED or proved[name] is None)
+    ]
+    figures = {
+        "contexts": proof.contexts,
+        "tokens": corpus.n_tokens,
+        "unavoidable": labels.unavoidable,
+        "wrong": labels.wrong,
+    }
+    some_open = old.left is not None and old.left.tokens > 0
+    if some_open and (old.wrong or 0) <= (labels.wrong or 0):  # of those decided then
+        figures["wrong"] = old.wrong
+    reasons += [
+        f"{name}: the certificate says {getattr(old, name)}, the proof {value}"
+        for name, value in figures.items()
+        if getattr(old, name) != value
+    ]
+    if not _reason_fits(old, proof, model, corpus):
+        reasons.append(f"reason: the certificate says {old.reason}, the proof found another")
+    closest = spots(corpus, mapping.pair)
+    if old.mapping is not Outcome.UNDECIDED and _places(old.closest) != _places(closest):
+        found = f"the certificate says {_shown(old.closest)}, the proof {_shown(closest)}"
+        reasons.append(f"closest: {found}")
+    above = {"r": mapping.r, "float_distance": run.distance}
+    below = {"delta": mapping.delta, "margin": labels.margin}
+    for name, bound in {**above, **below}.items():
+        claimed = getattr(old, name)
+        if claimed is None and (bound is None or some_open):
+            continue
+        if claimed is None or bound is None or not _implied(claimed, bound, name in below):
+            shown = bound.str(15, radius=False) if isinstance(bound, arb) else bound
+            reasons.append(f"{name}: the certificate says {claimed}, the proof at best {shown}")
+    return reasons
+
+
+def _reason_fits(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> bool:
+    """Whether the reason names a witness for each refuted claim, or what is undecided."""
+    if old.outcome is Outcome.UNDECIDED and old.left is not None:
+        return old.reason == unfinished(old.left, old.cap, old.limit)
+    found = witnesses(proof, model, corpus)
+    refuted = (name for name, claim in old.claims.items() if claim is Outcome.REFUTED)
+    return explained(old.reason, [found.get(name, ()) for name in refuted])
+
+
+def _implied(claimed: str | float, bound: arb | float, lower: bool) -> bool:
+    """Whether the proved lower (or upper) bound implies the claimed one."""
+    said, proved = arb(claimed), arb(bound)
+    if not said.is_finite() and not proved.is_finite():
+        return bool(said > 0) == bool(proved > 0)
+    return bool(said <= proved if lower else said >= proved)
+
+
+def _places(pair: tuple[Spot, Spot] | None) -> set[tuple[int, int]]:
+    """Sentences and positions; line numbers depend on the file and do not count."""
+    return {(spot.sentence, spot.position) for spot in pair or ()}
+
+
+def _shown(value: object) -> str:
+    return " and ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,181 @@
+"""From features to labels: which label the head chooses, and by what margin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb
+from torch import nn
+
+from rankone.arrays import Floats, Ints
+from rankone.certification.attention_balls import array
+from rankone.certification.ball_arithmetic import Balls, U, gamma, linear, total, up
+from rankone.nn.arb_network import Vector, dot, vector
+from rankone.nn.evaluate import Numbers
+
+OVERFLOW = -2  # in place of a label: the run has none, and `predict` refuses
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Per token: the label (from 0) that the head chooses, and how far off the output may be.
+
+    ``off`` is an upper bound on the distance of y from the label (0 where y lies beyond the
+    outermost label); below 1/2 the label is proved. ``values`` is what the head reads (y or the
+    logits), one column per token and ``width`` rows, which is an attribute of the head.
+    """
+
+    labels: Ints
+    off: Floats
+    values: Balls
+
+
+class NumberHead:
+    """The head with row 2c p and bias -c^2 for label c = 1, 2, ...: it chooses the c nearest y.
+
+    y = p . z, and the logit of c leads that of c' by (c - c') (2y - c - c') >= 1 - 2 |y - c|. Rows
+    are 2c p only up to rounding; with dev_i the largest |row_ci - 2c p_i|, a lead is off by at most
+    2 dev . |z|, which counts as dev . |z| more distance between y and c. A y beyond the first or
+    the last label counts as on it.
+    """
+
+    def __init__(self, head: nn.Linear) -> None:
+        weight, bias = array(head.weight), array(head.bias)
+        self.weight, self.offset = weight, bias[:, None]
+        self.p, self.count, self.width = weight[0] / 2, len(bias), 1
+        self.dev = deviation(weight)
+        self.rows, self.bias = [vector(row) for row in head.weight], vector(head.bias)
+
+    @staticmethod
+    def fits(head: nn.Linear) -> bool:
+        """Whether a head is of this form."""
+        weight, number = array(head.weight), np.arange(1.0, len(head.bias) + 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            aimed = number[:, None] * weight[0]
+            rows = np.abs(weight - aimed) <= 4 * U * np.abs(aimed)
+        return bool((rows & np.isfinite(aimed)).all() and (array(head.bias) == -(number**2)).all())
+
+    def run(self, z: Numbers) -> tuple[Numbers, Ints]:
+        """y and the label of the largest logit, as the type of these features computes them.
+
+        A logit is the sum of d + 1 numbers whose sizes add up to at most T = 2L |p| . |z| + L^2,
+        with L labels, and `fits` lets rows be off by 4 units of float64: with u the unit of the
+        type, it is off by gamma_(d+5) T, and y, in float64, by gamma_d T / 2. Where that is less
+        than the lead, the nearest label wins and the logits need not be computed.
+        """
+        wide = z.astype(np.float64, copy=False)
+        y = np.asarray(self.p @ wide)
+        labels = np.clip(np.rint(y), 1, self.count)
+        terms = 2 * self.count * (np.abs(self.p) @ np.abs(wide)) + self.count**2
+        unit = float(np.finfo(z.dtype).eps) / 2
+        doubt = ~(np.abs(y - labels) + gamma(2 * len(z) + 5, unit) * terms < 0.5)
+        labels = labels.astype(np.int64) - 1
+        weight, offset = (x.astype(z.dtype, copy=False) for x in (self.weight, self.offset))
+        if doubt.any():
+            labels[doubt] = largest(weight @ z[:, doubt] + offset)
+        return y[None] if wide is z else (weight[0] / 2 @ z)[None], labels
+
+    def decode(self, z: Balls) -> Decoded:
+        y = linear(self.p, z)
+        with np.errstate(invalid="ignore"):
+            within = np.clip(y.mid, 1, self.count)
+            number = np.rint(within)
+            slip = total(self.dev[:, None] * (np.abs(z.mid) + z.rad))
+            off = up(np.abs(within - number) + y.rad + slip)  # the difference is exact
+        number = np.where(np.isfinite(number), number, 1)
+        return Decoded(number.astype(np.int64) - 1, off, Balls(y.mid[None], y.rad[None]))
+
+    def exact(self, z: Vector) -> tuple[int, arb, Vector]:
+        """The same in Arb: label, distance and values; proved where the distance is below 1/2."""
+        y = dot([x / 2 for x in self.rows[0]], z)
+        label = _nearest(y, self.count)
+        off = abs(arb.max(arb.min(y, arb(self.count)), arb(1)) - (label + 1))
+        lead = _lead([dot(row, z) + b for row, b in zip(self.rows, self.bias, strict=True)], label)
+        return label, off if lead > 0 else arb("nan"), [y]
+
+
+class LinearHead:
+    """Any other head: the largest logit wins; the margin is half its lead over the next."""
+
+    def __init__(self, head: nn.Linear) -> None:
+        self.weight, self.bias, self.width = array(head.weight), array(head.bias), len(head.bias)
+        self.rows, self.balls = [vector(row) for row in head.weight], vector(head.bias)
+
+    def run(self, z: Numbers) -> tuple[Numbers, Ints]:
+        weight, bias = (x.astype(z.dtype, copy=False) for x in (self.weight, self.bias))
+        logits = weight @ z + bias[:, None]
+        return logits, largest(logits)
+
+    def decode(self, z: Balls) -> Decoded:
+        logits = linear(self.weight, z).shifted(self.bias[:, None])
+        best, tokens = logits.mid.argmax(0), np.arange(logits.mid.shape[1])
+        least, rivals = logits.lower()[best, tokens], logits.upper()
+        rivals[best, tokens] = -np.inf
+        with np.errstate(invalid="ignore"):
+            off = 0.5 - np.nextafter(least - rivals.max(0), -np.inf) / 2
+        # never below 0: a margin is at most 1/2 for any lead
+        return Decoded(best, up(np.maximum(off, 0.0)), logits)
+
+    def exact(self, z: Vector) -> tuple[int, arb, Vector]:
+        logits = [dot(row, z) + b for row, b in zip(self.rows, self.balls, strict=True)]
+        label = max(range(len(logits)), key=lambda c: sum(logits[c] > other for other in logits))
+        return label, arb.max(arb(0.5) - _lead(logits, label) / 2, arb(0)), logits
+
+
+class NoHead:
+    """A head of zeros chooses no label: the model has context ids only."""
+
+    def __init__(self, head: nn.Linear) -> None:
+        self.width = head.weight.shape[1]
+
+    def run(self, z: Numbers) -> tuple[Numbers, Ints]:
+        return z, np.zeros(z.shape[1], dtype=np.int64)
+
+    def decode(self, z: Balls) -> Decoded:
+        nothing = np.zeros(z.mid.shape[1])
+        return Decoded(nothing.astype(np.int64), nothing, z)
+
+    def exact(self, z: Vector) -> tuple[int, arb, Vector]:
+        return 0, arb(0), z
+
+
+Head = NumberHead | LinearHead | NoHead
+
+
+def head_of(head: nn.Linear) -> Head:
+    if not head.weight.any() and not head.bias.any():
+        return NoHead(head)
+    return NumberHead(head) if NumberHead.fits(head) else LinearHead(head)
+
+
+def deviation(weight: Floats) -> Floats:
+    """How far row c may be from c times the first row, in each coordinate."""
+    number = np.arange(1.0, len(weight) + 1)[:, None]
+    aimed = number * weight[0]
+    return np.asarray(up((np.abs(weight - aimed) * (1 + U) + U * np.abs(aimed)).max(0)))
+
+
+def _nearest(y: arb, count: int) -> int:
+    if not y.is_finite():
+        return 0
+    y = arb.max(arb.min(y, arb(count)), arb(1))  # y may be too large for any float
+    whole = (y + 0.5).floor().unique_fmpz()
+    nearest = int(whole) if whole is not None else round(float(y.mid()))
+    return min(max(nearest, 1), count) - 1
+
+
+def _lead(logits: Vector, label: int) -> arb:
+    """How far the label's logit leads every other one."""
+    lead = arb("inf")
+    for c, logit in enumerate(logits):
+        if c != label:
+            lead = arb.min(lead, logits[label] - logit)
+    return lead
+
+
+def largest(logits: Numbers) -> Ints:
+    """The label of the largest logit of every column; `OVERFLOW` where that is not finite."""
+    labels = logits.argmax(0)
+    finite = np.isfinite(np.take_along_axis(logits, labels[None], 0)[0])
+    return np.where(finite, labels, OVERFLOW)

@@ -1,0 +1,104 @@
+"""What the head makes of a token, for any head: its label, and by how much that leads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rankone.arrays import Floats, Ints
+from rankone.nn.classifier import has_label_numbers
+
+LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Of some tokens: the label, and the output that decides over it.
+
+    ``values`` is the output y for a head of label numbers, else half the lead of the wanted logit.
+    ``errors`` is (1 - lead) / 2, which for a head of label numbers is the distance of y from the
+    number of the wanted label (unless that is the first or the last, and y lies outside); -infinity
+    where nothing is asked. ``rounding`` bounds how far rounding may put a logit off.
+    """
+
+    labels: NDArray[np.generic]
+    values: Floats
+    errors: Floats
+    rounding: float
+
+    @classmethod
+    def joined(cls, chunks: list[Outputs]) -> Outputs:
+        labels, values, errors = (
+            np.concatenate([getattr(chunk, name) for chunk in chunks])
+            for name in ("labels", "values", "errors")
+        )
+        return cls(labels, values, errors, float(np.max([chunk.rounding for chunk in chunks])))
+
+
+class LabelHead:
+    """logits = W z + b. The lead of label c is logit_c - max over the others.
+
+    For a head of label numbers (`has_label_numbers`) y = p^T z says it all, and the lead of c over
+    its neighbours is 1 - 2 |y - c|.
+    """
+
+    def __init__(self, head: nn.Linear) -> None:
+        weight, bias = head.weight.detach(), head.bias.detach()
+        self.p, self.numbered = weight[0] / 2, has_label_numbers(head)
+        self.weight, self.bias = (x.double().numpy() for x in (weight, bias))
+        # A logit is added up in d + 3 roundings, from numbers whose sizes add up to `_terms`.
+        self.roundings = (weight.shape[1] + 3) * torch.finfo(weight.dtype).eps
+
+    def read(self, z: Floats, wanted: Ints) -> Outputs:
+        """The features (d, tokens) of tokens for which these labels are wanted, -1 for none."""
+        if self.numbered:
+            y = np.asarray(self.p.double().numpy() @ z)
+            return self._outputs(np.rint(y) - 1, y, wanted, self._terms(z))
+        step, chunks = max(1, LOGITS // len(self.bias)), []
+        for i in range(0, max(1, len(wanted)), step):
+            part, asked = z[:, i : i + step], wanted[i : i + step]
+            logits = self.weight @ part + self.bias[:, None]
+            chunk = logits.argmax(0), leads(logits, asked) / 2, asked, self._terms(part)
+            chunks.append(self._outputs(*chunk))
+        return Outputs.joined(chunks)
+
+    def read_logits(self, features: Tensor, logits: Tensor, wanted: Ints) -> Outputs:
+        """The same for rows of features whose logits are known: they decide over the label."""
+        if self.numbered:
+            values = (features @ self.p).double().numpy()
+        else:
+            values = leads(logits.double().numpy().T, wanted) / 2
+        return self._outputs(logits.argmax(-1).numpy(), values, wanted, 0.0)
+
+    def _outputs(
+        self, labels: NDArray[np.generic], values: Floats, wanted: Ints, terms: float
+    ) -> Outputs:
+        errors = np.abs(values - (wanted + 1)) if self.numbered else 0.5 - values
+        if wanted.min(initial=0) < 0:
+            errors[wanted < 0] = -np.inf
+        return Outputs(labels, values, errors, self.roundings * terms)
+
+    def _terms(self, z: Floats) -> float:
+        """The largest |w_c|^T |z| + |b_c|, over all labels c and tokens."""
+        if not self.numbered:
+            sums = np.abs(self.weight) @ np.abs(z) + np.abs(self.bias)[:, None]
+            return float(sums.max(initial=0.0))
+        size = (np.abs(self.p.double().numpy()) @ np.abs(z)).max(initial=0.0)
+        return 2 * len(self.bias) * float(size) + len(self.bias) ** 2
+
+
+def leads(logits: Floats, wanted: Ints) -> Floats:
+    """logit of the wanted label, less the largest of the others, for logits (labels, tokens).
+
+    For the largest logit where no label is wanted; 1 where there is no other label.
+    """
+    chosen = np.where(wanted < 0, logits.argmax(0), wanted)[None]
+    own = np.take_along_axis(logits, chosen, 0)[0]
+    others = logits.copy()
+    np.put_along_axis(others, chosen, -np.inf, 0)
+    with np.errstate(invalid="ignore"):  # infinity less infinity is no lead
+        return np.asarray(own - (others.max(0) if len(logits) > 1 else own - 1))

@@ -1,0 +1,54 @@
+"""Tasks: what a corpus asks for. A task says which tokens are asked, and for which label.
+
+``label_ids[i]`` of a corpus is the number of the label that is wanted of token i, or -1 where
+nothing is asked of it. A new task is one entry of `TASKS` and its name in `rankone.choices.Task`;
+tests/corpus/test_tasks.py runs over the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from rankone.corpus.rows import Choice, Rows
+from rankone.errors import SettingError
+
+
+@dataclass(frozen=True)
+class Task:
+    """``ask`` turns what a reader returned into rows whose labels are the targets (-1: not asked).
+
+    ``causal``: a model must not see what stands behind the token. ``from_labels``: targets are made
+    from the labels of the file; if not, from its words alone, and any text will do.
+    """
+
+    name: str
+    description: str
+    ask: Callable[[Rows], Rows]
+    causal: bool = False
+    from_labels: bool = True
+
+    def choice(self, choice: Choice) -> Choice:
+        """What the reader has to find: no labels for a task that makes them from words."""
+        return choice if self.from_labels else replace(choice, label=None, labelled=False)
+
+    def apply(
+        self, rows: Rows, scheme: str | None, labelled: bool | None = True
+    ) -> tuple[Rows, str | None]:
+        """The rows with their targets, and the scheme of entity tags if they still are those."""
+        if labelled is False or (self.from_labels and not rows.labels.ids):
+            return rows, scheme
+        asked = self.ask(rows)
+        return asked, scheme if asked.labels is rows.labels else None
+
+
+TASKS = {
+    "tags": Task("tags", "a label for every token, as the file has it", lambda rows: rows),
+}
+
+
+def task_of(name: str) -> Task:
+    """The task of this name."""
+    if name not in TASKS:
+        raise SettingError(f"unknown task {name!r}", remedy=f"choose one of {', '.join(TASKS)}")
+    return TASKS[name]

@@ -1,0 +1,1 @@
+"""Attention on the CPU, compiled by numba; `rankone.kernels` has the map."""

@@ -1,0 +1,220 @@
+"""Where a key or a query lies: the grid of a range of either, and the cell of a point."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankone.arrays import Bools, Floats, Ints
+from rankone.kernels import chebyshev
+from rankone.kernels.chebyshev import BITS, CELLS_PER_OCTAVE
+from rankone.kernels.compiled.compiler import compiled, inlined
+
+FEW = 8  # octaves that are laid out without looking which of them have points
+STRETCH = 1024  # points looked at together
+CUTOFF = 40.0  # e^-40 is beyond rounding, even if all keys weigh so little
+BIAS, MANTISSA = 1023, 52
+FRACTION = MANTISSA - BITS  # the bits inside a cell
+MAGNITUDE = np.int64((1 << 63) - 1)  # all bits but the sign
+INSIDE = np.int64((1 << MANTISSA) - 1)
+ONE = np.int64(BIAS << MANTISSA)  # the bits of 1.0
+
+origin_of = compiled()(chebyshev.origin)
+
+
+class Ends(NamedTuple):
+    """The extreme keys of a range and their values.
+
+    Values are taken relative to that of the extreme key: where it has all the weight, its value
+    comes out exactly, and the gradient is 0 and not the rounding error of a large query.
+    """
+
+    low: float
+    high: float
+    keys: Floats  # the same by halves: for y >= 0 and for y < 0. Signs come in no order, and what
+    values: Floats  # is looked up costs nothing, where a branch would be mispredicted.
+
+
+class CellGrid(NamedTuple):
+    """Two half lines of octaves; those that have points are blocks of CELLS_PER_OCTAVE cells each.
+
+    For queries the halves are y >= 0 and y < 0, and a point is |y|. For keys they are the ends of
+    the range, each key belonging to the nearer one, half 0 to the largest key; a point is the
+    distance from there.
+    """
+
+    origin: float
+    least: np.int64  # the biased exponent of the origin
+    reach: Floats  # the largest point of each half, -1 if it has none
+    slots: NDArray[np.uint64]  # what leads from leading bits to cells, in each octave of each half
+    dense: bool  # no octave is left out, so that it is the same in all octaves of a half
+    halves: Ints  # of each block
+    octaves: Ints
+
+
+@compiled()
+def biased_exponent(x: float) -> np.int64:
+    """That of the number, plus 1023."""
+    return np.float64(x).view(np.int64) >> MANTISSA
+
+
+@compiled()
+def blocks(origin: float, reach: Floats, seen: Bools) -> CellGrid:
+    """The grid with a block for each octave that is seen; half by half, octave by octave."""
+    halves, octaves = np.nonzero(seen)
+    least = biased_exponent(origin)
+    slots = np.zeros(seen.shape, np.uint64)
+    for block in range(len(octaves)):
+        leading = (least + octaves[block]) << BITS  # bits of the least number in this octave
+        slots[halves[block], octaves[block]] = np.uint64(block * CELLS_PER_OCTAVE) - np.uint64(
+            leading
+        )
+    dense = True
+    for half in range(2):
+        dense &= bool(seen[half, : seen[half].sum()].all())
+    return CellGrid(origin, least, reach, slots, dense, halves, octaves)
+
+
+@compiled()
+def nearer_end(x: float, ends: Ends) -> tuple[float, np.uint64]:
+    """The distance of a key from the nearer end, and which half that is."""
+    above, below = ends.high - x, x - ends.low
+    return min(above, below), np.uint64(above > below)
+
+
+@compiled()
+def locate_dense(
+    point: float, half: np.uint64, origin: float, starts: NDArray[np.uint64]
+) -> tuple[np.uint64, float]:
+    """`locate` in a dense grid; `starts` are the slots of the first octave."""
+    bits = np.float64(point + origin).view(np.int64)
+    cell = np.uint64(bits >> FRACTION) + starts[half]
+    return cell, np.int64(((bits << BITS) & INSIDE) | ONE).view(np.float64) * 2.0 - 3.0
+
+
+@compiled()
+def locate(point: float, half: np.uint64, grid: CellGrid) -> tuple[np.uint64, float]:
+    """The cell of a point, and its place t there, from -1 to 1: leading and other bits."""
+    bits = np.float64(point + grid.origin).view(np.int64)
+    octave = np.uint64((bits >> MANTISSA) - grid.least)
+    cell = np.uint64(bits >> FRACTION) + grid.slots[half, octave]
+    return cell, np.int64(((bits << BITS) & INSIDE) | ONE).view(np.float64) * 2.0 - 3.0
+
+
+@compiled()
+def rank(x: float) -> np.int64:
+    """An integer that grows with x. NaN lies beyond the infinities, so that it cannot hide."""
+    bits = np.float64(x).view(np.int64)
+    return bits ^ MAGNITUDE if bits < 0 else bits
+
+
+@inlined
+def _ranks(points: Floats, there: Bools, start: int, stop: int) -> tuple[np.int64, np.int64]:
+    """The least and the largest rank of a stretch."""
+    least, most = MAGNITUDE, ~MAGNITUDE
+    if len(there):
+        for i in range(start, stop):
+            if there[i]:
+                least, most = min(least, rank(points[i])), max(most, rank(points[i]))
+    else:
+        for i in range(start, stop):
+            least, most = min(least, rank(points[i])), max(most, rank(points[i]))
+    return least, most
+
+
+@compiled()
+def extremes(points: Floats, there: Bools, first: int, last: int) -> tuple[int, int]:
+    """Where the least and the largest of a range are; -1 if nothing is there."""
+    at = np.array([-1, -1])
+    low, high = MAGNITUDE, ~MAGNITUDE
+    for start in range(first, last, STRETCH):  # find the stretch, then the place in it
+        least, most = _ranks(points, there, start, min(start + STRETCH, last))
+        if least < low:
+            low, at[0] = least, start
+        if most > high:
+            high, at[1] = most, start
+    if at[0] >= 0:
+        for end, extreme in enumerate((low, high)):
+            while rank(points[at[end]]) != extreme or (len(there) and not there[at[end]]):
+                at[end] += 1
+    return at[0], at[1]
+
+
+@compiled()
+def key_grid(key: Floats, there: Bools, first: int, last: int, ends: Ends, size: float) -> CellGrid:
+    """The grid of a range of keys, for queries up to `size`."""
+    extent = ends.high - ends.low
+    origin = origin_of(extent, size)
+    far = 0.5 * extent
+    octaves = biased_exponent(far + origin) - biased_exponent(origin) + 1
+    seen = np.ones((2, octaves), np.bool_)
+    reach = np.array([far, far])
+    if octaves > FEW:
+        every = blocks(origin, reach, seen)
+        seen[:] = False
+        for i in range(first, last):
+            if len(there) == 0 or there[i]:
+                point, half = nearer_end(np.float64(key[i]), ends)
+                cell, _ = locate(point, half, every)
+                seen[half, cell // np.uint64(CELLS_PER_OCTAVE) - half * np.uint64(octaves)] = True
+    return blocks(origin, reach, seen)
+
+
+@compiled()
+def query_grid(
+    query: Floats, first: int, last: int, low: float, high: float, extent: float
+) -> CellGrid:
+    """The grid of queries between `low` and `high`, for keys that are `extent` apart."""
+    reach = np.array([high if high >= 0.0 else -1.0, -low if low < 0.0 else -1.0])
+    origin = origin_of(reach.max(), extent)
+    octaves = biased_exponent(reach.max() + origin) - biased_exponent(origin) + 1
+    seen = np.ones((2, octaves), np.bool_)
+    for half in range(2):
+        last_octave = biased_exponent(max(reach[half], 0.0) + origin) - biased_exponent(origin)
+        seen[half, last_octave + 1 if reach[half] >= 0.0 else 0 :] = False
+    if octaves > FEW:
+        every = blocks(origin, reach, np.ones((2, octaves), np.bool_))
+        seen[:] = False
+        for i in range(first, last):
+            sign = np.uint64(query[i] < 0.0)
+            cell, _ = locate(abs(np.float64(query[i])), sign, every)
+            seen[sign, cell // np.uint64(CELLS_PER_OCTAVE) - sign * np.uint64(octaves)] = True
+    return blocks(origin, reach, seen)
+
+
+class Frame(NamedTuple):
+    """All that a range of keys and a range of queries have in common."""
+
+    ends: Ends
+    key: CellGrid
+    query: CellGrid
+    cutoff: float  # larger exponents do not count
+
+
+@compiled()
+def frame(
+    query: Floats,
+    key: Floats,
+    value: Floats,
+    there: Bools,
+    keys: tuple[int, int],
+    queries: tuple[int, int],
+    key_extremes: tuple[int, int],
+    query_extremes: tuple[int, int],
+) -> Frame:
+    """The grids of both, from where their extremes are."""
+    low, high = key_extremes
+    keys_at, values_at = np.empty(2), np.empty(2)
+    keys_at[0], keys_at[1] = key[high], key[low]
+    values_at[0], values_at[1] = value[high], value[low]
+    ends = Ends(keys_at[1], keys_at[0], keys_at, values_at)
+    least, most = np.float64(query[query_extremes[0]]), np.float64(query[query_extremes[1]])
+    larger = max(keys[1] - keys[0], queries[1] - queries[0])
+    return Frame(
+        ends,
+        key_grid(key, there, keys[0], keys[1], ends, max(-least, most)),
+        query_grid(query, queries[0], queries[1], least, most, ends.high - ends.low),
+        CUTOFF + np.log(larger),
+    )

@@ -1,0 +1,1 @@
+"""Attention on any device, in torch operations; `rankone.kernels` has the map."""

@@ -1,0 +1,173 @@
+"""How good predicted labels are: accuracy of tokens, and F1 of the entities they spell."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankone.arrays import Ints
+from rankone.corpus import Corpus
+from rankone.errors import OutputError
+from rankone.files import write_file
+from rankone.nn import Model
+from rankone.nn.ragged import in_pieces
+
+Entity = tuple[int, int, str]
+BREAKS = {"\t", "\n", "\r"}  # in a word they would break the rows of a file
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of a model on one corpus. ``tokens`` counts those that the task asks, ``unknown`` all that
+    are not in its vocabulary, ``in_pieces`` sentences longer than its table of positions;
+    precision, recall and F1 are those of whole entities, None where labels are no entity tags."""
+
+    source: str
+    tokens: int
+    unknown: int
+    right: int
+    accuracy: float
+    in_pieces: int = 0
+    precision: float | None = None
+    recall: float | None = None
+    f1: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The labels that a model gives to a corpus, sentence by sentence; ``scores`` compares them
+    with those of the corpus, and is None if it has none."""
+
+    corpus: Corpus
+    labels: tuple[tuple[str, ...], ...]
+    unknown: int
+    in_pieces: int
+    scores: Scores | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether no label differs from that of the corpus."""
+        return self.scores is None or self.scores.right == self.scores.tokens
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures, and how the corpus was read."""
+        figures: dict[str, Any] = {
+            "ok": self.ok,
+            "source": self.corpus.source,
+            "format": self.corpus.format,
+            "columns": asdict(self.corpus.columns),
+            "remarks": list(self.corpus.remarks),
+            "tokens": self.corpus.n_tokens,
+            "unknown": self.unknown,
+            "in_pieces": self.in_pieces,
+            **dict.fromkeys(("right", "accuracy", "precision", "recall", "f1")),
+        }
+        return figures if self.scores is None else figures | self.scores.to_json()
+
+    def sentences(self) -> list[dict[str, Any]]:
+        """The sentences with their labels, as `to_json` would give them."""
+        return [
+            {"tokens": s.tokens, "labels": labels, "line": s.line}
+            for s, labels in zip(self.corpus.sentences, self.labels, strict=True)
+        ]
+
+    def rows(self) -> str:
+        """A token, a TAB and its label per line, an empty line between sentences; refuses what
+        would break the rows, as JSON allows it in a word."""
+        words = {"token": self.corpus.vocabulary, "label": sorted({*chain(*self.labels)})}
+        for kind, known in words.items():
+            for number, word in enumerate(known):
+                if BREAKS & set(word):
+                    first = int((self.corpus.token_ids == number).argmax())
+                    raise OutputError(
+                        f"the {kind} {word!r} does not fit into a row",
+                        where=self.corpus.place(first) if kind == "token" else self.corpus.source,
+                        remedy="take --json, which can hold it",
+                    )
+        return "\n".join(
+            "".join(f"{token}\t{label}\n" for token, label in zip(s.tokens, labels, strict=True))
+            for s, labels in zip(self.corpus.sentences, self.labels, strict=True)
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Write the rows to a file."""
+        return [write_file(path, self.rows())]
+
+
+def predict(model: Model, corpus: Corpus) -> Prediction:
+    """Label a corpus, and compare where it has labels."""
+    ids, unknown = label_ids(model, corpus)
+    names = [model.labels[i] for i in ids.tolist()]
+    return Prediction(
+        corpus=corpus,
+        labels=tuple(tuple(names[a:b]) for a, b in pairwise(corpus.offsets.tolist())),
+        unknown=unknown,
+        in_pieces=in_pieces(corpus.lengths, model.network.shape.positions),
+        scores=compare(model, corpus, ids, unknown) if corpus.labelled else None,
+    )
+
+
+def score(model: Model, corpus: Corpus) -> Scores:
+    """Run the model over a labelled corpus and compare."""
+    return compare(model, corpus, *label_ids(model, corpus))
+
+
+def label_ids(model: Model, corpus: Corpus) -> tuple[Ints, int]:
+    """The number of each token's label, and how many tokens are unknown words."""
+    rows = model.rows(corpus.vocabulary)[corpus.token_ids]
+    found = model.label_ids(rows, corpus.offsets)
+    return found, int((rows == len(model.vocabulary)).sum())
+
+
+def compare(model: Model, corpus: Corpus, found: Ints, unknown: int) -> Scores:
+    """Compare predicted labels with those of the corpus."""
+    number = {name: i for i, name in enumerate(model.labels)}
+    gold = np.array([number.get(name, -1) for name in corpus.check_labelled().label_names])
+    asked = corpus.asked
+    right = int((gold[corpus.label_ids[asked]] == found[asked]).sum())
+    spans: dict[str, float] = {}
+    if corpus.scheme is not None:
+        wanted = entities([corpus.label_names[i] for i in corpus.label_ids.tolist()], corpus)
+        given = entities([model.labels[i] for i in found.tolist()], corpus)
+        both = len(wanted & given)
+        spans = {
+            "precision": both / len(given) if given else 0.0,
+            "recall": both / len(wanted) if wanted else 0.0,
+            "f1": 2 * both / (len(given) + len(wanted)) if given or wanted else 0.0,
+        }
+    return Scores(
+        source=corpus.source,
+        tokens=len(asked),
+        unknown=unknown,
+        right=right,
+        accuracy=right / len(asked),
+        in_pieces=in_pieces(corpus.lengths, model.network.shape.positions),
+        **spans,
+    )
+
+
+def entities(tags: list[str], corpus: Corpus) -> set[Entity]:
+    """(first token, behind the last, type) of every entity, as the shared task counts them.
+
+    One begins at B-X, and at I-X where no X is open; so this reads IOB1 and IOB2 alike.
+    """
+    found: set[Entity] = set()
+    bounds = set(corpus.offsets.tolist())
+    first, open_type = 0, ""
+    for i, tag in enumerate(chain(tags, ["O"])):
+        kind, _, type_ = tag.partition("-")
+        goes_on = kind == "I" and type_ == open_type and i not in bounds
+        if open_type and not goes_on:
+            found.add((first, i, open_type))
+            open_type = ""
+        if type_ and not goes_on:
+            first, open_type = i, type_
+    return found

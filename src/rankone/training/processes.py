@@ -1,0 +1,139 @@
+"""What a run computes with: threads, a device, and the processes that torchrun starts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, distributed
+
+from rankone.errors import RankOneError, SettingError, TrainingError
+from rankone.plural import plural
+from rankone.training.settings import short
+
+T = TypeVar("T")
+CPU = torch.device("cpu")
+MOST_THREADS = max(64, os.cpu_count() or 1)  # a run may go on on a machine with fewer cores
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This is process ``rank`` of ``world``; it computes on ``device``."""
+
+    rank: int = 0
+    world: int = 1
+    device: torch.device = CPU
+
+    @property
+    def first(self) -> bool:
+        """Whether this one writes and prints for all."""
+        return self.rank == 0
+
+    def add(self, tensors: Sequence[Tensor]) -> None:
+        """The sums over all processes, in place; one message for all tensors."""
+        if self.world > 1:
+            flat = torch.cat([x.reshape(-1) for x in tensors])
+            distributed.all_reduce(flat)
+            for x, total in zip(
+                tensors, torch.split(flat, [x.numel() for x in tensors]), strict=True
+            ):
+                x.copy_(total.view_as(x))
+
+    def agree(self, tensors: Sequence[Tensor]) -> None:
+        """Everybody takes the values of the first process."""
+        if self.world > 1:
+            for x in tensors:
+                distributed.broadcast(x, 0)
+
+    def first_does(self, work: Callable[[], T]) -> T | None:
+        """What the first process does for all. If it refuses, all of them end."""
+        value, refusal = None, None
+        if self.first:
+            try:
+                value = work()
+            except RankOneError as error:
+                refusal = error
+        if self.tell(refusal is not None):
+            raise refusal or TrainingError("the first process has said why")
+        return value
+
+    def tell(self, value: T) -> T:
+        """What the first process has."""
+        if self.world == 1:
+            return value
+        held = [value]
+        distributed.broadcast_object_list(held, 0)
+        return held[0]
+
+
+def _reason(error: Exception) -> str:
+    """The first sentence: of a device that is not built in torch tells pages."""
+    return str(error).splitlines()[0].partition(". ")[0]
+
+
+@contextlib.contextmanager
+def join(device: str) -> Iterator[Processes]:
+    """The processes that torchrun started, or this one alone; gloo on CPUs, NCCL on GPUs."""
+    try:
+        chosen = torch.device(device)
+        if chosen.type == "cuda" and not torch.cuda.is_available():
+            raise RuntimeError("torch sees no GPU")
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        if chosen.type == "cuda" and world > 1:
+            chosen = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            torch.cuda.set_device(chosen)
+        if chosen.type == "cpu" and chosen.index:
+            raise RuntimeError("there is one CPU, whatever its cores")
+        torch.empty(0, device=chosen)
+        if chosen.type == "meta":
+            raise RuntimeError("it holds no numbers")
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise SettingError(
+            f"cannot compute on {short(device)} ({_reason(error)})",
+            remedy="give --device cpu",
+        ) from None
+    if world == 1:
+        yield Processes(device=chosen)
+        return
+    try:
+        distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    except ValueError:
+        raise TrainingError(
+            f"WORLD_SIZE is {world}, but this process does not know the others",
+            remedy="start it with torchrun, or unset WORLD_SIZE",
+        ) from None
+    try:
+        yield Processes(distributed.get_rank(), world, chosen)
+    finally:
+        distributed.destroy_process_group()
+
+
+@contextlib.contextmanager
+def arithmetic(threads: int) -> Iterator[None]:
+    """So many threads of torch, and subnormal numbers taken as 0.
+
+    Squares of small gradients are subnormal, and each takes as long as a hundred others.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+        torch.set_num_threads(before)
+
+
+def check_threads(threads: int) -> int:
+    """Refuse what no machine can start: torch would end the process."""
+    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
+        raise SettingError(
+            f"threads cannot be {short(threads)}",
+            remedy=f"give a whole number from 1 to {MOST_THREADS}; this machine has "
+            f"{plural(os.cpu_count() or 1, 'core')}",
+        )
+    return threads

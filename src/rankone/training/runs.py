@@ -1,0 +1,232 @@
+"""Several runs at a time, each in a process and a directory of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import platform
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import torch
+
+from rankone.corpus import Corpus
+from rankone.errors import RankOneError, SettingError, TrainingError
+from rankone.files import make_directory
+from rankone.progress import Progress
+from rankone.training.document import EpochLine
+from rankone.training.footprint import check_memory
+from rankone.training.log import LOG
+from rankone.training.settings import Settings, short
+from rankone.training.start import SECONDS, check_seconds
+from rankone.training.train import train
+from rankone.training.trained import Trained
+
+MOST = 1024  # processes at a time
+OnEpoch = Callable[[str, EpochLine], None]  # gets the name of the run
+
+
+@dataclass(frozen=True)
+class Workers:
+    """``jobs`` runs at a time, each on one thread: more do not pay for networks of this size, and
+    the last bits must not depend on how many runs there are at a time."""
+
+    jobs: int
+    threads: int = 1
+
+    @classmethod
+    def share(cls, runs: int, jobs: int | None) -> Workers:
+        """As many as there are cores, if nothing is said."""
+        if jobs is not None and (type(jobs) is not int or not 1 <= jobs <= MOST):
+            raise SettingError(
+                f"jobs cannot be {short(jobs)}", remedy=f"give a whole number from 1 to {MOST}"
+            )
+        cores = os.cpu_count() or 1
+        if hasattr(os, "sched_getaffinity"):  # those that this process may use
+            cores = len(os.sched_getaffinity(0))
+        return cls(max(1, min(runs, jobs or cores)))
+
+    def to_json(self) -> dict[str, Any]:
+        """And what machine they work on."""
+        processor = platform.processor() or platform.machine()
+        try:
+            lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+            processor = next(x for x in lines if x.startswith("model name")).split(":")[1].strip()
+        except (OSError, StopIteration):
+            pass
+        return {
+            "processor": processor,
+            "cores": os.cpu_count(),
+            "jobs": self.jobs,
+            "threads": self.threads,
+            "system": platform.system(),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+        }
+
+
+class How(TypedDict, total=False):
+    """How several runs are trained: ``jobs`` of them at a time (one per core), with a checkpoint
+    every ``checkpoint_seconds`` (60). ``progress`` gets the stage and the share of the work that is
+    done, ``on_epoch`` the name of a run and each line of its log."""
+
+    jobs: int | None
+    checkpoint_seconds: float
+    progress: Progress
+    on_epoch: OnEpoch
+
+
+def train_all(
+    corpus: Corpus, runs: Mapping[str, Settings], home: Path, **how: Unpack[How]
+) -> tuple[dict[str, Trained], dict[str, Any]]:
+    """Every run in ``home / name``, the longest first, and the machine they were trained on;
+    existing runs are resumed."""
+    workers = Workers.share(len(runs), how.get("jobs"))
+    seconds = check_seconds(how.get("checkpoint_seconds", SECONDS))
+    progress, on_epoch = how.get("progress", _nothing), how.get("on_epoch", _nothing)
+    for run in runs.values():
+        check_memory(corpus, run)
+    cost = {name: run.epochs * run.depth for name, run in runs.items()}
+    waiting = sorted(runs, key=lambda name: cost[name])
+    running: dict[Connection, tuple[str, BaseProcess]] = {}
+    trained: dict[str, Trained] = {}
+    with _made(home), _ended(running):
+        while waiting or running:
+            while waiting and len(running) < workers.jobs:
+                name = waiting.pop()
+                given = corpus, runs[name], home / name, workers.threads, seconds
+                connection, process = _start(given)
+                running[connection] = name, process
+            for ready in wait(list(running), timeout=0.2):
+                assert isinstance(ready, Connection)
+                name, process = running[ready]
+                sent = _received(ready, home / name)
+                if not isinstance(sent, Trained):
+                    on_epoch(name, sent)
+                    continue
+                trained[name] = sent
+                del running[ready]
+                process.join()
+            done = {name: _epochs(home / name) for name in runs}
+            share = sum(done[name] * run.depth for name, run in runs.items()) / sum(cost.values())
+            whole = sum(run.epochs for run in runs.values())
+            progress(f"{sum(done.values()):,} of {whole:,} epochs", share)
+    return {name: trained[name] for name in runs}, workers.to_json()
+
+
+def _nothing(*_: Any) -> None:
+    """Reports nothing."""
+
+
+@contextlib.contextmanager
+def _ended(running: Mapping[Connection, tuple[str, BaseProcess]]) -> Iterator[None]:
+    """Whatever happens, no worker is left."""
+    try:
+        yield
+    finally:
+        for _, process in running.values():
+            process.terminate()
+            process.join()
+
+
+@contextlib.contextmanager
+def _made(home: Path) -> Iterator[None]:
+    """A directory; if the work fails, what is still empty of it is removed."""
+    new = [path for path in (home, *home.parents) if not path.exists()]
+    try:
+        make_directory(home.parent)
+        make_directory(home)
+        yield
+    except BaseException:
+        for path in new:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise
+
+
+def _start(given: tuple[Any, ...]) -> tuple[Connection, BaseProcess]:
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_train, args=(theirs,), daemon=True)
+    # Ctrl-C is for the parent, which ends its workers. They inherit that it is blocked; starting
+    # the resource tracker would let it through again, so that has to be done before.
+    resource_tracker.ensure_running()
+    blocks = hasattr(signal, "pthread_sigmask")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
+    try:
+        process.start()
+    finally:
+        if blocks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    theirs.close()
+    with contextlib.suppress(ConnectionError):  # it is gone already: `_received` will tell
+        ours.send(given)  # not as arguments: a worker that is killed early would hold us for ever
+    return ours, process
+
+
+def _train(parent_end: Connection) -> None:
+    """What a worker does. It must not live on when the process that started it was killed."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+    def tell(line: EpochLine) -> None:
+        with contextlib.suppress(OSError):  # nobody is there: `watch` ends us
+            parent_end.send_bytes(pickle.dumps(line))
+
+    outcome: Trained | Exception
+    corpus, run, out, threads, seconds = parent_end.recv()
+    try:
+        outcome = train(
+            corpus,
+            run,
+            out=out,
+            resume=True,
+            threads=threads,
+            checkpoint_seconds=seconds,
+            on_epoch=tell,
+        )
+    except RankOneError as error:
+        named = str(out) in str(error.where)
+        where = error.where if named else f"{out.name}, {error.where}"
+        outcome = type(error)(error.what, where=where, remedy=error.remedy)
+    except MemoryError as error:
+        outcome = error
+    # By value: `send` would share the memory of tensors, which is gone when this process ends.
+    parent_end.send_bytes(pickle.dumps(outcome))
+
+
+def _received(connection: Connection, out: Path) -> Trained | EpochLine:
+    """What a worker has sent: an epoch, or what came of the run, be it an error."""
+    try:
+        sent = pickle.loads(connection.recv_bytes())
+    except (EOFError, ConnectionError):
+        raise TrainingError(
+            "this run was ended from outside",
+            where=str(out),
+            remedy="give the same command again: it continues from the checkpoints",
+        ) from None
+    if isinstance(sent, Exception):
+        raise sent
+    received: Trained | EpochLine = sent
+    return received
+
+
+def _epochs(out: Path) -> int:
+    try:
+        return (out / LOG).read_bytes().count(b"\n")
+    except OSError:
+        return 0
