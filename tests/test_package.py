@@ -42,6 +42,7 @@ def test_rooms_import_only_what_they_may() -> None:
     below |= set("memory plural progress spans".split())
     allowed = {
         "corpus": set(),
+        "audit": {"corpus"},
         "kernels": set(),
         "theory": set(),
         "nn": {"kernels", "corpus"},  # a model reads text as its corpus was read

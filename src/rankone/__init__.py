@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rankone.approximation import Approximation, converge, load_approximation
     from rankone.approximation.approximate import approximate
+    from rankone.audit import Audit
+    from rankone.audit.inspect import inspect
     from rankone.certification import Certificate, check_certificate, read_certificate
     from rankone.certification.certify import certify
     from rankone.construct import Memorized, read_vectors
     from rankone.construct.memorize import memorize
-    from rankone.corpus import Audit, Corpus, Sentence, builtin_corpus, inspect, read_corpus
+    from rankone.corpus import Corpus, Sentence, builtin_corpus, read_corpus
     from rankone.errors import RankOneError
     from rankone.explanation import Explanation, explain
     from rankone.kernels import rank1_attention
@@ -55,9 +57,10 @@ __all__ = [
 ]
 _HOMES = {
     "approximation": "Approximation approximate converge load_approximation",
+    "audit": "Audit inspect",
     "certification": "Certificate certify check_certificate read_certificate",
     "construct": "Memorized memorize read_vectors",
-    "corpus": "Audit Corpus Sentence builtin_corpus inspect read_corpus",
+    "corpus": "Corpus Sentence builtin_corpus read_corpus",
     "errors": "RankOneError",
     "explanation": "Explanation explain",
     "kernels": "rank1_attention",

@@ -16,7 +16,7 @@ import corpora
 import tasks
 from rankone import Corpus, Sentence
 from rankone.corpus import contexts
-from rankone.corpus.audit import INPUTS
+from rankone.corpus.ceilings import INPUTS
 from rankone.corpus.keys import KEYS
 from rankone.corpus.parts import cut, joined, numbered
 from rankone.corpus.tallies import best, merge, tally_parts

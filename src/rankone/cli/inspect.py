@@ -9,7 +9,7 @@ from rankone.cli.bundles import bundled
 from rankone.plural import plural
 
 if TYPE_CHECKING:
-    from rankone.corpus import Audit
+    from rankone.audit import Audit
 
 INPUTS = {
     "majority": "nothing: the most frequent label",
@@ -30,8 +30,9 @@ def inspect(
     output: options.Output,
 ) -> None:
     """Find the best accuracy any model could reach on this file, and contradicting rows."""
+    from rankone.audit.inspect import inspect
     from rankone.cli import console
-    from rankone.corpus import inspect, read_corpus
+    from rankone.corpus import read_corpus
 
     with console.working("read", output) as progress:
         corpus = read_corpus(file, **reading.arguments())

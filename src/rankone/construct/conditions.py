@@ -10,7 +10,7 @@ from rankone.arrays import Floats
 from rankone.construct.problem import Problem
 from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
-from rankone.corpus.audit import sentences_with_repeats
+from rankone.corpus.contexts import sentences_with_repeats
 from rankone.errors import SettingError, VectorError
 from rankone.nn.ragged import check_lengths
 from rankone.plural import plural

@@ -1,14 +1,14 @@
-"""Labelled corpora: reading them, and what can be said of them before any model."""
+"""Labelled corpora: reading them, their contexts, conflicts and ceilings."""
 
-from rankone.corpus.audit import Audit, Ceiling, inspect
 from rankone.corpus.builtin import builtin_corpus
+from rankone.corpus.ceilings import Ceiling
 from rankone.corpus.conflicts import Conflict
 from rankone.corpus.corpus import Corpus
+from rankone.corpus.join import join
 from rankone.corpus.read import as_corpus, read_corpus
 from rankone.corpus.rows import Columns, Sentence
 
 __all__ = [
-    "Audit",
     "Ceiling",
     "Columns",
     "Conflict",
@@ -16,6 +16,6 @@ __all__ = [
     "Sentence",
     "as_corpus",
     "builtin_corpus",
-    "inspect",
+    "join",
     "read_corpus",
 ]

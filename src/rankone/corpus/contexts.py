@@ -214,3 +214,10 @@ def _runs(corpus: Corpus, bags: Ints) -> tuple[Ints, Ints]:
 def _by_bag(corpus: Corpus, values: Ints, bounds: Ints) -> Ints:
     bag = _first_equal(values, bounds)
     return _first(bag[corpus.sentence_of] * len(corpus.vocabulary) + corpus.token_ids)
+
+
+def sentences_with_repeats(corpus: Corpus) -> int:
+    """How many sentences hold some token more than once."""
+    pairs = np.sort(corpus.sentence_of * len(corpus.vocabulary) + corpus.token_ids)
+    again = pairs[1:][pairs[1:] == pairs[:-1]] // len(corpus.vocabulary)
+    return len(np.unique(again))

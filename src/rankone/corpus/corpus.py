@@ -201,7 +201,9 @@ class Corpus:
         started = time.perf_counter()
         asking, choice = task_of(task), Choice(token_column, label_column).checked()
         rows = records.read_records(sentences, printable(source or PYTHON), choice)
-        name = printable(source or _source(rows.files))
+        name = printable(
+            source or name_of_all([PYTHON if file is None else file for file in rows.files])
+        )
         rows, found = asking.apply(*schemes.apply(rows, "keep", name))
         corpus = cls.from_rows(rows, source=name, format="python", scheme=found, task=task)
         reading = {"scheme": "auto"} if found == "IOB2" else {}
@@ -209,8 +211,8 @@ class Corpus:
         return replace(corpus, reading=reading, seconds=time.perf_counter() - started)
 
 
-def _source(files: list[str | None]) -> str:
+def name_of_all(sources: Iterable[str]) -> str:
     """One name for all the files that sentences come from."""
-    names = [PYTHON if file is None else file for file in dict.fromkeys(files)]
+    names = list(dict.fromkeys(sources))
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

@@ -13,7 +13,7 @@ from rankone.arrays import Floats
 from rankone.construct.theorem2.weights import GradedMapping
 from rankone.construct.vectors import check_vectors
 from rankone.corpus import Corpus
-from rankone.corpus.audit import sentences_with_repeats
+from rankone.corpus.contexts import sentences_with_repeats
 from rankone.errors import CorpusError
 from rankone.nn import Model, Rank1FeedForward
 from rankone.nn.layers import module_of

@@ -1,0 +1,123 @@
+"""What an audit finds: each finding says where it is, so that a person can go there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rankone.corpus.ceilings import Ceiling
+from rankone.corpus.corpus import Corpus
+
+
+@dataclass(frozen=True)
+class Row:
+    """Where something stands: a file (None for sentences made in Python) and a line."""
+
+    file: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """A sentence that stands in the corpus more than once.
+
+    ``agree`` says whether its copies have the same labels.
+    """
+
+    sentence: tuple[str, ...]
+    rows: tuple[Row, ...]
+    agree: bool
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A sentence that stands in the corpus (``here``) and in another split (``there``).
+
+    An exact leak is the same tokens. A near one is the same letters: equal but for case, digits,
+    punctuation and white space. ``agree`` says whether all exact copies have the same labels; for a
+    near leak it is None.
+    """
+
+    kind: Literal["exact", "near"]
+    sentence: tuple[str, ...]
+    here: tuple[Row, ...]
+    there: tuple[Row, ...]
+    agree: bool | None
+
+
+@dataclass(frozen=True)
+class Known:
+    """How much of a split the other one holds: of its ``tokens``, how many are a word of the other,
+    stand between the same neighbours, stand in the same sentence at the same place; of its
+    ``sentences``, how many are an exact leak, or a near one."""
+
+    sentences: int
+    tokens: int
+    words: int
+    windows: int
+    contexts: int
+    exact: int
+    near: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The corpus against another split.
+
+    ``known`` and ``ceilings`` speak of the corpus (``here``) and of the other split (``there``),
+    each as seen by a model that has memorised the other. A ceiling is the best accuracy that such
+    a model can reach, by input: where the other split decides the label it is bound to it, and
+    elsewhere it may be right wherever any function can.
+    """
+
+    file: str
+    leaks: tuple[Leak, ...]
+    known: dict[str, Known]
+    ceilings: dict[str, dict[str, Ceiling]]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A row that speaks against a label: alike as far as ``alike`` says, and labelled otherwise."""
+
+    file: str | None
+    line: int
+    label: str
+    text: str
+    alike: str
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A token that is likely to be mislabelled, or a run of tokens that one correction changes.
+
+    Token k of the run stands on ``lines[k]``; ``token``, ``label`` and ``proposal`` are those of
+    its tokens with blanks between them. ``position`` is the place of the first in the sentence,
+    from 1. ``score`` is the probability that the label is wrong, if one label in a hundred is.
+    """
+
+    file: str | None
+    line: int
+    sentence: tuple[str, ...]
+    token: str
+    label: str
+    proposal: str
+    score: float
+    position: int
+    lines: tuple[int, ...]
+    evidence: tuple[Evidence, ...]
+
+
+def rows_of(corpus: Corpus, sentences: list[int]) -> tuple[Row, ...]:
+    """Where these sentences begin."""
+    files, lines = corpus.file_ids[sentences], corpus.lines[corpus.offsets[sentences]]
+    return tuple(
+        Row(corpus.files[file], line)
+        for file, line in zip(files.tolist(), lines.tolist(), strict=True)
+    )
+
+
+def words_of(corpus: Corpus, sentence: int) -> tuple[str, ...]:
+    """The tokens of a sentence."""
+    first, behind = corpus.offsets[sentence : sentence + 2].tolist()
+    return tuple(corpus.vocabulary[i] for i in corpus.token_ids[first:behind].tolist())

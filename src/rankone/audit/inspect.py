@@ -1,0 +1,133 @@
+"""The audit: counts, ceilings and findings of a corpus, before any model."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankone.arrays import Bools, Floats
+from rankone.audit.duplicates import find_duplicates, first_copies
+from rankone.audit.findings import Suspect
+from rankone.audit.leaks import compare
+from rankone.audit.result import Audit
+from rankone.corpus.ceilings import INPUTS, Ceiling
+from rankone.corpus.conflicts import Conflict, find_conflicts
+from rankone.corpus.contexts import by_sequence, sentences_with_repeats
+from rankone.corpus.corpus import PYTHON, Corpus
+from rankone.corpus.join import join
+from rankone.corpus.read import as_corpus
+from rankone.corpus.rows import Column
+from rankone.corpus.tallies import best, best_targets, tally_parts
+from rankone.progress import Progress
+
+ALONE = (str, os.PathLike, Corpus)
+Given = Corpus | str | os.PathLike[str] | Iterable[Any]
+
+
+def inspect(
+    corpus: Given | Sequence[Given],
+    *,
+    against: Given | Sequence[Given] = (),
+    suspects: int = 0,
+    probabilities: Floats | None = None,
+    token_column: Column | None = None,
+    label_column: Column | None = None,
+    progress: Progress = lambda *_: None,
+) -> Audit:
+    """Count, compute the best that any model could do, and list what is wrong with the labels.
+
+    Takes whatever `memorize` takes (a corpus, a path, sentences, a dataset, a data frame), or a
+    list of paths or corpora, which are read as one. `against` are other splits: sentences that
+    leak, rows that contradict each other across files. `suspects` is how many of the tokens most
+    likely to be mislabelled to list; the other splits vote too. `probabilities` are those of any
+    model, one row per token of the corpus and one column per label, in the order of
+    ``corpus.label_names``.
+
+    >>> inspect("builtin").ceilings["sequence"]
+    Ceiling(accuracy=1.0, errors=0)
+    """
+    own = join(_corpora(corpus, token_column, label_column))
+    others = _corpora(against, token_column, label_column)
+    seconds = {"read": own.seconds + sum(other.seconds for other in others)}
+    started = time.perf_counter()
+    figures = _figures(own)
+    whole, sizes = join([own, *others]), [part.n_sentences for part in (own, *others)]
+    side = np.repeat(np.arange(len(sizes)), sizes)  # 0 is the corpus, i > 0 another split
+    if others:
+        figures["conflicts"] = _conflicts_across(whole, side == 0)
+    comparisons = []
+    for i, other in enumerate(others, 1):
+        progress("compare", i / len(others))
+        comparisons.append(compare(whole, side == 0, side == i, other.source))
+    seconds["inspect"] = time.perf_counter() - started
+    found: tuple[Suspect, ...] = ()
+    if suspects:
+        from rankone.audit.suspects import find_suspects  # which compiles its loops
+
+        progress("suspects", 0.0)
+        started = time.perf_counter()
+        found = find_suspects(whole, own.n_tokens, suspects, probabilities)
+        seconds["suspects"] = time.perf_counter() - started
+    return Audit(**figures, against=tuple(comparisons), suspects=found, seconds=seconds)
+
+
+def _corpora(
+    given: Given | Sequence[Given], token_column: Column | None, label_column: Column | None
+) -> list[Corpus]:
+    """One corpus or several: a list of paths and corpora is several, of anything else sentences."""
+    several = isinstance(given, list | tuple) and all(
+        isinstance(item, str | os.PathLike | Corpus) for item in given
+    )
+    return [as_corpus(item, token_column, label_column) for item in (given if several else [given])]
+
+
+def _figures(corpus: Corpus) -> dict[str, Any]:
+    """The counts of a corpus, and what contradicts or repeats in it."""
+    counts = np.bincount(corpus.label_ids[corpus.asked])
+    tallies = {name: tally_parts([corpus], look) for name, look in INPUTS.items()}
+    found = {name: best(tally) for name, (tally, _) in tallies.items()}
+    (sequence,) = tallies["sequence"][1]
+    members = found["sequence"].members(sequence, corpus.label_ids)
+    first = first_copies(corpus, sequence)
+    copies = np.bincount(first)
+    at_odds = np.unique(corpus.sentence_of[sequence[members]])  # first copies
+    return {
+        "source": corpus.source,
+        "format": corpus.format,
+        "columns": corpus.columns,
+        "scheme": corpus.scheme,
+        "files": tuple(PYTHON if file is None else file for file in corpus.files),
+        "sentences": corpus.n_sentences,
+        "tokens": corpus.n_tokens,
+        "vocabulary": len(corpus.vocabulary),
+        "labels": {
+            corpus.label_names[i]: int(counts[i]) for i in np.argsort(-counts, kind="stable")
+        },
+        "longest": corpus.longest,
+        "longest_line": int(corpus.lines[corpus.offsets[corpus.lengths.argmax()]]),
+        "mean_length": corpus.n_tokens / corpus.n_sentences,
+        "sentences_with_repeated_token": sentences_with_repeats(corpus),
+        "distinct_sentences": int((copies > 0).sum()),
+        "surplus_copies": int(corpus.n_sentences - (copies > 0).sum()),
+        "disagreeing_sequences": len(at_odds),
+        "disagreeing_copies": int(copies[at_odds].sum()),
+        "ceilings": {
+            name: Ceiling.of(of_all.errors, len(corpus.asked)) for name, of_all in found.items()
+        },
+        "conflicts": tuple(find_conflicts(corpus, sequence, members)),
+        "duplicates": find_duplicates(corpus, first, members),
+        "task": corpus.task,
+        "asked": len(corpus.asked),
+    }
+
+
+def _conflicts_across(whole: Corpus, own: Bools) -> tuple[Conflict, ...]:
+    """The contexts of our own sentences that carry several labels, in whichever split."""
+    contexts = by_sequence(whole)
+    members = best_targets(contexts, whole.label_ids).members
+    ours = np.unique(contexts[own[whole.sentence_of]])
+    return tuple(find_conflicts(whole, contexts, members[np.isin(contexts[members], ours)]))

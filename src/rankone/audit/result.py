@@ -1,0 +1,71 @@
+"""The result of an audit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rankone.audit.findings import Comparison, Duplicate, Suspect
+from rankone.corpus.ceilings import Ceiling
+from rankone.corpus.conflicts import Conflict
+from rankone.corpus.rows import Columns
+
+ASKED = ("task", "asked")
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """What can be said of a corpus before any model.
+
+    ``ceilings`` holds, for each input a model may see, the best accuracy any function of it can
+    reach: ``majority`` (nothing), ``token``, ``set`` and ``multiset`` (the token and its sentence's
+    tokens, unordered), ``sequence`` (whole sentence and position), ``prefix`` (sentence so far).
+
+    ``conflicts`` are contexts with several labels, and those that only another split contradicts;
+    ``duplicates`` are sentences that stand in the corpus more than once; ``against`` compares the
+    corpus with each other split; ``suspects`` are the tokens most likely to be mislabelled, the
+    likeliest first.
+    """
+
+    source: str
+    format: str
+    columns: Columns
+    scheme: str | None
+    files: tuple[str, ...]
+    sentences: int
+    tokens: int
+    vocabulary: int
+    labels: dict[str, int]
+    longest: int
+    longest_line: int
+    mean_length: float
+    sentences_with_repeated_token: int
+    distinct_sentences: int
+    surplus_copies: int
+    disagreeing_sequences: int
+    disagreeing_copies: int
+    ceilings: dict[str, Ceiling]
+    conflicts: tuple[Conflict, ...]
+    duplicates: tuple[Duplicate, ...] = ()
+    against: tuple[Comparison, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    task: str = "tags"
+    asked: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing contradicts a label: the sequence determines each."""
+        return not self.conflicts
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures; task and the number of tokens that are asked, if those are not all."""
+        found = {"ok": self.ok, **asdict(self)}
+        return found if self.task != "tags" else {k: found[k] for k in found if k not in ASKED}
+
+    def __repr__(self) -> str:
+        return (
+            f"Audit({self.source!r}: {len(self.conflicts)} conflicts, "
+            f"{len(self.duplicates)} duplicates, {sum(len(c.leaks) for c in self.against)} leaks, "
+            f"{len(self.suspects)} suspects)"
+        )

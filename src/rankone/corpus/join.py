@@ -1,0 +1,88 @@
+"""Several corpora as one: the files of a data set, or its splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, combinations
+
+import numpy as np
+
+from rankone.corpus.corpus import Corpus, name_of_all
+from rankone.corpus.parts import numbered
+from rankone.errors import CorpusError
+
+SHOWN = 5  # labels that a message names
+
+
+def join(corpora: Sequence[Corpus]) -> Corpus:
+    """The sentences of all corpora, in order; every row keeps its file and its line.
+
+    Corpora that do not belong together are refused: another layout, another scheme of entity tags,
+    or hardly a label in common.
+
+    >>> one, two = (Corpus.from_sentences([([w], ["X"])], source=w) for w in "ab")
+    >>> join([one, two])
+    Corpus('a, b': 2 sentences, 2 tokens, 2 words, 1 label)
+    """
+    if len(corpora) == 1:
+        return corpora[0]
+    for one, two in combinations(corpora, 2):
+        check_alike(one, two)
+    parts, sources = numbered(corpora), {corpus.source for corpus in corpora}
+    named = [
+        [part.source if file is None and len(sources) > 1 else file for file in part.files]
+        for part in parts
+    ]
+    files = tuple(dict.fromkeys(file for names in named for file in names))
+    starts = list(accumulate((part.n_tokens for part in parts), initial=0))
+    offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
+    file_ids = [
+        np.array([files.index(name) for name in names])[part.file_ids]
+        for part, names in zip(parts, named, strict=True)
+    ]
+    schemes = {part.scheme for part in parts} - {None}
+    return replace(
+        parts[0],
+        source=name_of_all([part.source for part in parts]),
+        token_ids=np.concatenate([part.token_ids for part in parts]),
+        label_ids=np.concatenate([part.label_ids for part in parts]),
+        offsets=np.append(np.concatenate(offsets), starts[-1]),
+        lines=np.concatenate([part.lines for part in parts]),
+        files=files,
+        file_ids=np.concatenate(file_ids),
+        scheme=schemes.pop() if schemes else None,
+        remarks=tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
+        seconds=sum(part.seconds for part in parts),
+    )
+
+
+def check_alike(one: Corpus, two: Corpus) -> None:
+    """Refuse two corpora that were not written in the same way."""
+    if "python" not in (one.format, two.format):
+        for what, option in (("format", "--format"), ("columns", "--label-column")):
+            ours, theirs = (getattr(corpus, what) for corpus in (one, two))
+            if ours != theirs:
+                raise CorpusError(
+                    f"read as {ours}, but {two.source} as {theirs}",
+                    where=one.source,
+                    remedy=f"give files of one layout, or say how to read them ({option})",
+                )
+    if {one.scheme, two.scheme} == {"IOB1", "IOB2"}:
+        raise CorpusError(
+            f"entity tags in {one.scheme}, but {two.scheme} in {two.source}",
+            where=one.source,
+            remedy="read all of them as IOB2 (--scheme iob2)",
+        )
+    ours, theirs = (set(corpus.label_names) - {"O"} for corpus in (one, two))
+    if 2 * len(ours & theirs) < min(len(ours), len(theirs)):
+        raise CorpusError(
+            f"labels {_some(ours - theirs)}, but {_some(theirs - ours)} in {two.source}",
+            where=one.source,
+            remedy="choose the same label column (--label-column), or rename the labels",
+        )
+
+
+def _some(names: set[str]) -> str:
+    shown = sorted(names)[:SHOWN]
+    return ", ".join(shown) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
