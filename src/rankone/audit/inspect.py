@@ -79,10 +79,9 @@ def _corpora(
     given: Given | Sequence[Given], token_column: Column | None, label_column: Column | None
 ) -> list[Corpus]:
     """One corpus or several: a list of paths and corpora is several, of anything else sentences."""
-    several = isinstance(given, list | tuple) and all(
-        isinstance(item, str | os.PathLike | Corpus) for item in given
-    )
-    return [as_corpus(item, token_column, label_column) for item in (given if several else [given])]
+    several = isinstance(given, list | tuple) and all(isinstance(item, ALONE) for item in given)
+    items: Any = given if several else [given]
+    return [as_corpus(item, token_column, label_column) for item in items]
 
 
 def _figures(corpus: Corpus) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from rankone.arrays import Bools, Ints
 from rankone.audit.duplicates import first_copies, members_of
 from rankone.audit.findings import Comparison, Known, Leak, Row, rows_of, words_of
-from rankone.audit.windows import Neighbourhood
+from rankone.audit.windows import Keys, Neighbourhood
 from rankone.corpus.ceilings import INPUTS, Ceiling
 from rankone.corpus.contexts import by_sequence
 from rankone.corpus.corpus import Corpus
@@ -96,7 +96,7 @@ def _labellings(corpus: Corpus) -> list[bytes]:
     return [data[a:b] for a, b in bounds]
 
 
-def _met(contexts: Ints, own: Bools, other: Bools) -> int:
+def _met(contexts: Ints | Keys, own: Bools, other: Bools) -> int:
     """How many of our tokens have a context of theirs."""
     return int(np.isin(contexts[own], contexts[other]).sum())
 

@@ -1,10 +1,32 @@
-"""From a corpus to its suspects."""
+"""From a corpus to its suspects.
+
+Each token is compared with those that look alike: windows of the same neighbours vote (`looks`,
+`votes`), a linear model that has not seen its sentence says what it expects (`linear`), and made-up
+noise teaches how much each counts (`noise`). A label is as suspicious as another one is likelier:
+for the token itself and, where that is less, for the best correction of its sentence (`edits`), the
+mean of both.
+"""
 
 from __future__ import annotations
 
-from rankone.arrays import Floats
+import numpy as np
+
+from rankone.arrays import Floats, Ints
 from rankone.audit.findings import Suspect
+from rankone.audit.suspects.edits import NEVER, best_edits, follow_odds
+from rankone.audit.suspects.linear import held_out_scores
+from rankone.audit.suspects.looks import Looks
+from rankone.audit.suspects.noise import PRIOR, change_labels, learn_weights, sigmoid
+from rankone.audit.suspects.report import Reporter
+from rankone.audit.suspects.tags import Tags
+from rankone.audit.suspects.votes import Groups, Numbers, Queries, Scores
 from rankone.corpus.corpus import Corpus
+
+SAMPLE = 100_000  # tokens to learn the weights from
+CHANGED = 0.1  # of them have their label changed
+SEED = 0
+EXPERT = 0.7  # the weight of a model that noise says nothing of
+LEAST = 1e-5  # probabilities below it count as this
 
 
 def find_suspects(
@@ -14,4 +36,79 @@ def find_suspects(
 
     `probabilities` are those of a model for these tokens, one column per label.
     """
-    return ()
+    tags, looks = Tags.of(corpus), Looks(corpus)
+    if len(tags.names) < 2:  # nothing to propose
+        return ()
+    windows = {name: Groups.of(keys) for name, keys in looks.voting().items()}
+    experts = [held_out_scores(looks.linear(), tags.ids, len(tags.names), corpus.sentence_of, SEED)]
+    if probabilities is not None:
+        experts.append(tags.expert(probabilities, LEAST))
+    scores, offset = _judge(tags, windows, experts, tokens)
+    follows = None if tags.scheme is None else follow_odds(corpus, tags)
+    edits = best_edits(corpus, tags.ids, scores, follows)
+    alone = margins(scores, tags.ids)
+    odds = (alone + np.minimum(alone, edits.odds)) / 2
+    chances = sigmoid(odds + offset)
+    return Reporter(corpus, tags, windows, edits).report(chances[:tokens], odds[:tokens], count)
+
+
+def margins(scores: Scores, labels: Numbers) -> Floats:
+    """By how much the best other label is ahead of the given one."""
+    rows, own = np.arange(len(labels)), np.maximum(labels, 0)
+    others = scores.astype(np.float64)
+    given = others[rows, own]
+    others[rows, own] = NEVER
+    return np.asarray(others.max(axis=1) - given)
+
+
+def _judge(
+    tags: Tags, windows: dict[str, Groups], experts: list[Scores], tokens: int
+) -> tuple[Scores, float]:
+    """The scores of all labels for each token, and the offset that makes odds of them."""
+    rng = np.random.default_rng(SEED)
+    prior = np.repeat([PRIOR, EXPERT / len(experts)], [len(windows), len(experts)])
+    scores = _scores(tags, windows, experts, prior)
+    # A model was asked of the first tokens only; they are what is to be judged.
+    asked = np.flatnonzero(tags.ids[: tokens if len(experts) > 1 else None] >= 0)
+    found = np.sort(rng.choice(asked, min(SAMPLE, len(asked)), replace=False))
+    changed = np.sort(rng.choice(found, max(int(CHANGED * len(found)), 1), replace=False))
+    into = change_labels(scores[changed], tags.ids[changed], rng)
+    as_found = _features(tags, windows, experts, scores, found, tags.ids[found])
+    as_changed = _features(tags, windows, experts, scores, changed, into)
+    weights, offset = learn_weights(as_found, as_changed, prior)
+    return _scores(tags, windows, experts, weights), offset
+
+
+def _scores(
+    tags: Tags, windows: dict[str, Groups], experts: list[Scores], weights: Floats
+) -> Scores:
+    scores = np.zeros((len(tags.ids), len(tags.names)), dtype=np.float32)
+    for expert, weight in zip(experts, weights[len(windows) :].tolist(), strict=True):
+        scores[: len(expert)] += np.float32(weight) * expert
+    for groups, weight in zip(windows.values(), weights.tolist(), strict=False):
+        if weight:
+            groups.add(weight, tags.ids, scores)
+    return scores
+
+
+def _features(
+    tags: Tags,
+    windows: dict[str, Groups],
+    experts: list[Scores],
+    scores: Scores,
+    sample: Ints,
+    own: Numbers,
+) -> Scores:
+    """What each window and each expert says against these labels of the tokens of a sample, and
+    for the best other label."""
+    rows = np.arange(len(sample))
+    ranked = scores[sample]
+    ranked[rows, own] = -np.inf
+    other = ranked.argmax(axis=1).astype(np.int32)
+    asked = Queries.of(sample, own, other, len(tags.ids))
+    found = np.zeros((len(windows) + len(experts), len(sample)), dtype=np.float32)
+    for groups, out in zip(windows.values(), found, strict=False):
+        groups.odds(asked, tags.ids, out)
+    for expert, out in zip(experts, found[len(windows) :], strict=True):
+        out[:] = expert[sample, other] - expert[sample, own]
+    return found.T

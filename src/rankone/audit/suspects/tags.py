@@ -1,0 +1,70 @@
+"""Labels as they are judged: entity tags in IOB2, whatever the corpus has; and back again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankone.arrays import Bools, Floats
+from rankone.audit.suspects.votes import Numbers, Scores
+from rankone.corpus.corpus import Corpus
+
+
+@dataclass(frozen=True)
+class Tags:
+    """Token i has the tag ``names[ids[i]]``; its number is -1 if the corpus asks nothing of it.
+
+    The labels of the corpus come first among the names. ``scheme`` is how the corpus writes entity
+    tags, None if its labels are others.
+    """
+
+    names: list[str]
+    ids: Numbers
+    scheme: str | None
+
+    @classmethod
+    def of(cls, corpus: Corpus) -> Tags:
+        names, ids = list(corpus.label_names), corpus.label_ids
+        if corpus.scheme == "IOB1":
+            ids = ids.copy()
+            number = {name: i for i, name in enumerate(names)}
+            for i in np.flatnonzero(opening(corpus)).tolist():
+                tag = f"B-{names[ids[i]][2:]}"
+                ids[i] = number.setdefault(tag, len(number))
+            names = list(number)
+        return cls(names, ids.astype(np.int32), corpus.scheme)
+
+    def spelled(self, tags: list[str]) -> list[str]:
+        """The tags of a sentence as the corpus writes them."""
+        if self.scheme != "IOB1":
+            return tags
+        before = ["O", *tags]
+        return [
+            f"I-{tag[2:]}" if tag[0] == "B" and last[2:] != tag[2:] else tag
+            for last, tag in zip(before, tags, strict=False)
+        ]
+
+    def expert(self, probabilities: Floats, least: float) -> Scores:
+        """A model's probabilities of the corpus's labels as scores of the tags."""
+        chances = np.full((len(probabilities), len(self.names)), least)
+        known = probabilities.shape[1]  # other splits may have more labels
+        chances[:, :known] = np.maximum(probabilities, least)
+        if self.scheme == "IOB1":  # which writes I- for most of what IOB2 begins by B-
+            number = {name: y for y, name in enumerate(self.names)}
+            for name, y in number.items():
+                inner = number.get(f"I-{name[2:]}")
+                if name[0] == "B" and inner is not None:
+                    chances[:, y] = np.maximum(chances[:, y], chances[:, inner])
+        return np.asarray(np.log(chances), dtype=np.float32)
+
+
+def opening(corpus: Corpus) -> Bools:
+    """Where I-X opens an entity."""
+    names = corpus.label_names
+    types = {kind: i for i, kind in enumerate(dict.fromkeys(name[2:] for name in names))}
+    type_of = np.array([types[name[2:]] for name in names])[corpus.label_ids]
+    inside = np.array([name[0] == "I" for name in names])[corpus.label_ids]
+    before = np.roll(type_of, 1)
+    before[corpus.offsets[:-1]] = -1
+    return np.asarray(inside & (before != type_of))
