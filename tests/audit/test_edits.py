@@ -25,7 +25,9 @@ def gain(old: list[int], new: list[int], scores: np.ndarray, follows: np.ndarray
     end = len(follows) - 1
     steps = [zip([end, *labels], [*labels, end], strict=True) for labels in (old, new)]
     lost = sum(min(follows[b] - follows[a], 0.0) for a, b in zip(*steps, strict=True))
-    return lost + sum(scores[i, z] - scores[i, y] for i, (y, z) in enumerate(zip(old, new)))
+    return lost + sum(
+        scores[i, z] - scores[i, y] for i, (y, z) in enumerate(zip(old, new, strict=True))
+    )
 
 
 @given(st.integers(1, 5), st.integers(0, 10**6))
