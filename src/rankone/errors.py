@@ -32,6 +32,10 @@ class PrecisionError(RankOneError):
     """Double precision cannot tell the context ids apart, whatever was drawn."""
 
 
+class ProbabilityError(RankOneError):
+    """Probabilities of labels that cannot be read, or are not those of the corpus."""
+
+
 class ModelError(RankOneError):
     """A saved model is missing, damaged or of another version."""
 

@@ -2,6 +2,7 @@
 
 from rankone.audit.findings import Comparison, Duplicate, Evidence, Known, Leak, Row, Suspect
 from rankone.audit.inspect import inspect
+from rankone.audit.probabilities import read_probabilities
 from rankone.audit.result import Audit
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "Row",
     "Suspect",
     "inspect",
+    "read_probabilities",
 ]

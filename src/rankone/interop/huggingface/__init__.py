@@ -16,6 +16,7 @@ with extra("hf", "Hugging Face"):
     from rankone.interop.huggingface.tokenization_rankone import RankOneTokenizer
 
 from rankone.interop.huggingface.export import HubExport, as_pretrained, export_hf
+from rankone.interop.huggingface.probabilities import model_probabilities
 from rankone.interop.huggingface.tokenizer import word_tokenizer
 
 AutoConfig.register(RankOneConfig.model_type, RankOneConfig, exist_ok=True)
@@ -38,5 +39,6 @@ __all__ = [
     "RankOneTokenizer",
     "as_pretrained",
     "export_hf",
+    "model_probabilities",
     "word_tokenizer",
 ]

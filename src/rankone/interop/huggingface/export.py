@@ -148,7 +148,7 @@ def as_pretrained(model: Model) -> RankOneForTokenClassification:
 def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:
     """What transformers writes, after a look at whether it comes back as it was."""
     try:
-        with tempfile.TemporaryDirectory() as scratch, _without_bars():
+        with tempfile.TemporaryDirectory() as scratch, without_bars():
             as_pretrained(model).save_pretrained(scratch)
             tokenizer.save_pretrained(scratch)
             _check(model, scratch)
@@ -174,7 +174,7 @@ def _is_export(home: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _without_bars() -> Iterator[None]:
+def without_bars() -> Iterator[None]:
     """transformers shows a bar for what takes a millisecond; ours is above it."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
