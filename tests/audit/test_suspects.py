@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import rankone
-from rankone import Corpus, inspect
+from rankone import Corpus, RankOneError, inspect
 from rankone.audit.suspects.linear import held_out_scores
 from rankone.audit.suspects.looks import Looks
 from rankone.audit.suspects.tags import Tags
@@ -183,3 +184,17 @@ def test_no_token_is_judged_by_its_own_sentence() -> None:
 def _renamed(corpus: Corpus, like: Corpus) -> np.ndarray:
     number = [like.label_names.index(name) for name in corpus.label_names]
     return np.array(number, dtype=np.int32)[corpus.label_ids]
+
+
+@pytest.mark.parametrize(
+    ("how", "what"),
+    [
+        ({"suspects": -1}, "suspects=-1"),
+        ({"suspects": 0, "probabilities": np.ones((2, 1))}, "suspects=0 with probabilities"),
+        ({"suspects": 1, "probabilities": np.ones((3, 2)) / 2}, "3 tokens"),
+        ({"suspects": 1, "probabilities": np.array([[3.0, -2.0]] * 2)}, "negative"),
+    ],
+)
+def test_settings_that_cannot_be_used(how: dict[str, Any], what: str) -> None:
+    with pytest.raises(RankOneError, match=what):
+        inspect([(["a", "b"], ["X", "Y"])], **how)

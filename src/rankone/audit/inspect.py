@@ -18,10 +18,12 @@ from rankone.corpus.ceilings import INPUTS, Ceiling
 from rankone.corpus.conflicts import Conflict, find_conflicts
 from rankone.corpus.contexts import by_sequence, sentences_with_repeats
 from rankone.corpus.corpus import PYTHON, Corpus
+from rankone.corpus.distributions import fit_distributions
 from rankone.corpus.join import join
 from rankone.corpus.read import as_corpus
 from rankone.corpus.rows import Column
 from rankone.corpus.tallies import best, best_targets, tally_parts
+from rankone.errors import SettingError
 from rankone.progress import Progress
 
 ALONE = (str, os.PathLike, Corpus)
@@ -50,6 +52,9 @@ def inspect(
     >>> inspect("builtin").ceilings["sequence"]
     Ceiling(accuracy=1.0, errors=0)
     """
+    if suspects < 0 or (probabilities is not None and not suspects):
+        what = f"suspects={suspects}" + (" with probabilities" if probabilities is not None else "")
+        raise SettingError(what, remedy="give the number of suspects to list, 1 or more")
     own = join(_corpora(corpus, token_column, label_column))
     others = _corpora(against, token_column, label_column)
     seconds = {"read": own.seconds + sum(other.seconds for other in others)}
@@ -66,11 +71,14 @@ def inspect(
     seconds["inspect"] = time.perf_counter() - started
     found: tuple[Suspect, ...] = ()
     if suspects:
+        given = probabilities
+        if given is not None:
+            given = fit_distributions(np.asarray(given), own.label_names, own, "probabilities")
         from rankone.audit.suspects import find_suspects  # which compiles its loops
 
         progress("suspects", 0.0)
         started = time.perf_counter()
-        found = find_suspects(whole, own.n_tokens, suspects, probabilities)
+        found = find_suspects(whole, own.n_tokens, suspects, given)
         seconds["suspects"] = time.perf_counter() - started
     return Audit(**figures, against=tuple(comparisons), suspects=found, seconds=seconds)
 

@@ -21,11 +21,14 @@ from rankone.audit.suspects.report import Reporter
 from rankone.audit.suspects.tags import Tags
 from rankone.audit.suspects.votes import Groups, Numbers, Queries, Scores
 from rankone.corpus.corpus import Corpus
+from rankone.errors import SizeError
+from rankone.memory import installed
 
 SAMPLE = 100_000  # tokens to learn the weights from
 CHANGED = 0.1  # of them have their label changed
 SEED = 0
 EXPERT = 0.7  # the weight of a model that noise says nothing of
+BYTES = 24  # for each token and label: scores in float32, some of them twice
 LEAST = 1e-5  # probabilities below it count as this
 
 
@@ -39,6 +42,7 @@ def find_suspects(
     tags, looks = Tags.of(corpus), Looks(corpus)
     if len(tags.names) < 2:  # nothing to propose
         return ()
+    _check_size(corpus, len(tags.names))
     windows = {name: Groups.of(keys) for name, keys in looks.voting().items()}
     experts = [held_out_scores(looks.linear(), tags.ids, len(tags.names), corpus.sentence_of, SEED)]
     if probabilities is not None:
@@ -50,6 +54,16 @@ def find_suspects(
     odds = (alone + np.minimum(alone, edits.odds)) / 2
     chances = sigmoid(odds + offset)
     return Reporter(corpus, tags, windows, edits).report(chances[:tokens], odds[:tokens], count)
+
+
+def _check_size(corpus: Corpus, labels: int) -> None:
+    need = BYTES * corpus.n_tokens * labels
+    if need > installed() / 2:
+        raise SizeError(
+            f"looking for suspects among {labels:,} labels takes {need / 1e9:,.1f} GB",
+            where=corpus.source,
+            remedy="give fewer files, or a corpus with fewer labels",
+        )
 
 
 def margins(scores: Scores, labels: Numbers) -> Floats:
