@@ -10,6 +10,7 @@ import typer
 from rankone import choices
 from rankone.cli import options
 from rankone.cli.bundles import bundled
+from rankone.cli.options import flag, option
 
 
 @bundled
@@ -20,71 +21,42 @@ def approximate(
     ] = None,
     function: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.PY:NAME",
-            help="Your own function, from arrays (batch, n, d) to (batch, n, m); also MODULE:NAME.",
+        option(
+            "Your own function, from arrays (batch, n, d) to (batch, n, m); also MODULE:NAME.",
+            "FILE.PY:NAME",
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--list", help="Show the built-in functions.")] = False,
-    n: Annotated[int, typer.Option("--n", metavar="N", min=1, help="Number of tokens.")] = 2,
-    d: Annotated[int, typer.Option("--d", metavar="D", min=1, help="Numbers per token.")] = 1,
-    low: Annotated[float, typer.Option(metavar="X", help="Lower end of the domain.")] = 0.0,
-    high: Annotated[float, typer.Option(metavar="X", help="Upper end of the domain.")] = 1.0,
-    grid: Annotated[
-        int | None,
-        typer.Option(
-            metavar="D",
-            min=1,
-            help="Cells per coordinate (default: 32).",
-        ),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(metavar="E", help="Find a grid whose error is below this."),
-    ] = None,
-    p: Annotated[
-        float, typer.Option("--p", metavar="P", help="Exponent p of the error d_p.")
-    ] = 2.0,
+    show: Annotated[bool, flag("Show the built-in functions.", "--list")] = False,
+    n: Annotated[int, option("Number of tokens.", "N", "--n", min=1)] = 2,
+    d: Annotated[int, option("Numbers per token.", "D", "--d", min=1)] = 1,
+    low: Annotated[float, option("Lower end of the domain.", "X")] = 0.0,
+    high: Annotated[float, option("Upper end of the domain.", "X")] = 1.0,
+    grid: Annotated[int | None, option("Cells per coordinate (default: 32).", "D", min=1)] = None,
+    epsilon: Annotated[float | None, option("Find a grid whose error is below this.", "E")] = None,
+    p: Annotated[float, option("Exponent p of the error d_p.", "P", "--p")] = 2.0,
     readout: Annotated[
-        choices.CellReadout,
-        typer.Option(help="Fit a constant or a plane to each cell."),
+        choices.CellReadout, option("Fit a constant or a plane to each cell.")
     ] = "constant",
     positions: Annotated[
         bool,
-        typer.Option(
-            "--positions", help="Add positional encodings, so that f may depend on the order."
-        ),
+        flag("Add positional encodings, so that f may depend on the order.", "--positions"),
     ] = False,
     lipschitz: Annotated[
         float | None,
-        typer.Option(
-            metavar="L",
-            help="Lipschitz constant of --function; it makes the error bound guaranteed.",
-        ),
+        option("Lipschitz constant of --function; it makes the error bound guaranteed.", "L"),
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(
-            metavar="W",
-            help="Width of the ramps of F1, relative to the domain (default: narrowest).",
-        ),
+        option("Width of the ramps of F1, relative to the domain (default: narrowest).", "W"),
     ] = None,
     samples: Annotated[
-        int,
-        typer.Option(metavar="N", min=256, help="Number of points to measure the error at."),
-    ] = 1 << 16,
+        int, option("Number of points to measure the error at.", "N", min=256)
+    ] = 65_536,
     memory: Annotated[
-        float | None,
-        typer.Option(
-            metavar="GB",
-            min=0.0,
-            help="Memory limit in GB (default: half of RAM).",
-        ),
+        float | None, option("Memory limit in GB (default: half of RAM).", "GB", min=0.0)
     ] = None,
     seed: options.Seed = 0,
-    table: Annotated[
-        bool, typer.Option(help="Also measure coarser grids and the slope of the error.")
-    ] = True,
+    table: Annotated[bool, option("Also measure coarser grids and the slope of the error.")] = True,
     out: Annotated[
         Path | None, options.out("DIR", "Write weights, report and plots (PNG, SVG) here.")
     ] = None,

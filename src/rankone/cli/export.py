@@ -6,10 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from rankone.cli import options
 from rankone.cli.bundles import bundled
+from rankone.cli.options import option
 from rankone.errors import SettingError
 
 if TYPE_CHECKING:
@@ -25,18 +24,11 @@ ONLY_MADE_UP = "Compared on made-up sentences only; --corpus FILE adds your own.
 def export(
     model: options.ModelDirectory,
     hf: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OUT", help="Write a directory that transformers can load.", readable=False
-        ),
+        Path | None, option("Write a directory that transformers can load.", "OUT", readable=False)
     ] = None,
-    onnx: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write an ONNX graph.", readable=False),
-    ] = None,
+    onnx: Annotated[Path | None, option("Write an ONNX graph.", "FILE", readable=False)] = None,
     corpus: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Also compare the graph with the model on this text."),
+        str | None, option("Also compare the graph with the model on this text.", "FILE")
     ] = None,
     *,
     output: options.Output,

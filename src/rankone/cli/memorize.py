@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rankone import choices
 from rankone.cli import options
 from rankone.cli.bundles import bundled
+from rankone.cli.options import flag, option
 from rankone.errors import SettingError
 from rankone.plural import plural
 
@@ -27,28 +26,22 @@ def memorize(
         Path | None,
         options.out("DIR", "Write a directory for Hugging Face here, with a certificate."),
     ] = None,
-    construction: Annotated[
-        choices.Construction, typer.Option(help="How to build the weights.")
-    ] = "line",
+    construction: Annotated[choices.Construction, option("How to build the weights.")] = "line",
     vectors: options.Vectors = None,
     positions: Annotated[
-        bool, typer.Option(help="Add positional encodings (Corollary 2), or none (Corollary 1).")
+        bool, option("Add positional encodings (Corollary 2), or none (Corollary 1).")
     ] = True,
-    causal: Annotated[bool, typer.Option("--causal", help="Use a causal mask.")] = False,
+    causal: Annotated[bool, flag("Use a causal mask.", "--causal")] = False,
     head_size: Annotated[
-        int, typer.Option(metavar="S", min=1, max=1 << 16, help="Head size s; weights keep rank 1.")
+        int, option("Head size s; weights keep rank 1.", "S", min=1, max=1 << 16)
     ] = 1,
     readout: Annotated[
-        choices.Readout,
-        typer.Option(help="Hidden units where labels change, or one per context id."),
+        choices.Readout, option("Hidden units where labels change, or one per context id.")
     ] = "merged",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse labels that contradict each other.")
-    ] = False,
+    strict: Annotated[bool, flag("Refuse labels that contradict each other.", "--strict")] = False,
     max_length: options.MaxLength = None,
     verify: Annotated[
-        choices.Verify,
-        typer.Option(help="Run the dense network on a sample, or on every token."),
+        choices.Verify, option("Run the dense network on a sample, or on every token.")
     ] = "sample",
     seed: options.Seed = 0,
     *,
