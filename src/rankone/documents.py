@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -95,6 +96,24 @@ def convert_document(
     except msgspec.ValidationError as problem:
         what = _explained(problem)
     raise error(what, where=os.fspath(where), remedy=remedy) from None
+
+
+def figures(result: Any, *but: str) -> dict[str, Any]:
+    """The fields of a result as JSON has them, but for some, and before them whether it is ok."""
+    names = [field.name for field in dataclasses.fields(result) if field.name not in but]
+    return {"ok": result.ok, **{name: _plain(getattr(result, name)) for name in names}}
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value
 
 
 def dumps(document: Any, *, indent: int | None = None, ascii: bool = False) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+
 
 class RankOneError(Exception):
     """Something the user can fix: `where` it is, `what` is wrong, and the `remedy`."""
@@ -58,6 +60,12 @@ class FunctionError(RankOneError):
 
 class SettingError(RankOneError):
     """A setting cannot be used, or two settings do not go together."""
+
+    @classmethod
+    def unless(cls, sound: bool, name: str, value: object, wanted: str) -> None:
+        """Refuse the value of a setting that is not sound; the remedy is to give what is wanted."""
+        if not sound:
+            raise cls(f"{name} cannot be {reprlib.repr(value)}", remedy=f"give {wanted}")
 
 
 class SizeError(RankOneError):

@@ -9,18 +9,19 @@ import numpy as np
 import torch
 
 from rankone.approximation.cell_grid import CellGrid
-from rankone.approximation.constant_readout import constant_readout, line
 from rankone.approximation.grid_mapping import GridMapping, choose_mapping
-from rankone.approximation.planes import (
+from rankone.approximation.quantiser import choose_delta, quantiser
+from rankone.approximation.readouts import (
     REACH,
     Planes,
     bend,
     choose_eta,
+    constant_readout,
     find_planes,
     gradient,
+    line,
     tilted_readout,
 )
-from rankone.approximation.quantiser import choose_delta, quantiser
 from rankone.approximation.stream_layout import StreamLayout
 from rankone.approximation.target import ORDER, Target, show
 from rankone.arrays import Floats, Ints

@@ -9,7 +9,7 @@ import torch
 
 from rankone.approximation.build import Built
 from rankone.approximation.cell_grid import CellGrid
-from rankone.approximation.planes import largest_plane
+from rankone.approximation.readouts import largest_plane
 from rankone.approximation.target import Target, check_order
 from rankone.arrays import Floats
 from rankone.errors import PrecisionError

@@ -11,9 +11,8 @@ from typing import Any
 from flint import arb
 
 from rankone.certification.align import taken
-from rankone.certification.certificate import Certificate, Outcome, Spot, spots
+from rankone.certification.certificate import Certificate, Outcome, Spot, hashes, spots
 from rankone.certification.certify import Proof, prove
-from rankone.certification.hashes import hashes
 from rankone.certification.reasons import explained, unfinished, witnesses
 from rankone.corpus import Corpus
 from rankone.nn import Model

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import reprlib
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -170,8 +169,7 @@ def check_settings(**settings: Any) -> None:
             known = words.get(name, (True, False))
             sound = isinstance(value, str | bool | np.bool_) and value in known
             wanted = " or ".join(map(repr, known))
-        if not sound:
-            raise SettingError(f"{name} cannot be {reprlib.repr(value)}", remedy=f"give {wanted}")
+        SettingError.unless(sound, name, value, wanted)
 
 
 class Clock:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rankone.corpus import Conflict
+from rankone.documents import figures
 from rankone.nn import Model
 from rankone.plural import plural
 
@@ -66,10 +67,7 @@ class Memorized:
 
     def to_json(self) -> dict[str, Any]:
         """The figures, without the model."""
-        figures = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
-        figures["conflicts"] = [conflict.to_json() for conflict in self.conflicts]
-        figures["remarks"] = list(self.remarks)
-        return {"ok": self.ok, "accuracy": self.accuracy, **figures}
+        return {"accuracy": self.accuracy, **figures(self, "model")}
 
     def save(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write the model directory with this report in it; returns the files."""

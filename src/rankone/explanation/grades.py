@@ -21,7 +21,7 @@ from rankone.construct.theorem2.projection import Query
 from rankone.construct.theorem2.weights import Grade, contextual_mapping
 from rankone.corpus import Corpus, as_corpus
 from rankone.decimals import log10
-from rankone.documents import dump
+from rankone.documents import dump, figures
 from rankone.errors import PrecisionError, SettingError
 from rankone.explanation.promise import promise
 from rankone.files import made, write_file
@@ -64,8 +64,7 @@ class GradeReport:
         return self.outcome is not Outcome.REFUTED
 
     def to_json(self) -> dict[str, Any]:
-        names = ("ok", "grade", "query", "digits", "log10_bound", "log10_gap", "outcome", "remark")
-        return {name: getattr(self, name) for name in (*names, "seconds")}
+        return figures(self, "model", "certificate")
 
 
 @dataclass(frozen=True)
@@ -92,9 +91,7 @@ class Explanation:
         return all(report.ok for report in self.grades)
 
     def to_json(self) -> dict[str, Any]:
-        names = ("source", "vocabulary", "n", "dim", "statement", "seed", "seconds")
-        figures = {name: getattr(self, name) for name in names}
-        return {"ok": self.ok, **figures, "grades": [g.to_json() for g in self.grades]}
+        return figures(self, "corpus", "embedded")
 
     def save(self, directory: str | os.PathLike[str], *, plots: bool = True) -> list[Path]:
         """Write this report, the weights of every grade that has some, and the plots.

@@ -1,4 +1,4 @@
-"""How a run begins to write, and where it goes on from."""
+"""How a run begins to write, and where it continues from."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from pathlib import Path
 from rankone.files import made
 from rankone.training.directory import RunDirectory
 from rankone.training.document import Document
-from rankone.training.evaluation import Evaluation
 from rankone.training.log import Log, open_log, write_log
-from rankone.training.start import Start
 from rankone.training.state import Run
+from rankone.training.trained import Evaluation
 
 LOGGER = logging.getLogger("rankone")
 
@@ -33,7 +32,7 @@ def watch(run: Run, evaluation: Evaluation) -> list[str]:
 
 
 def announce(
-    directory: RunDirectory | None, begun: Start, remarks: list[str], *, resume: bool
+    directory: RunDirectory | None, changed: list[str], remarks: list[str], *, resume: bool
 ) -> None:
     """At once: the report may be hours away."""
     for remark in remarks:
@@ -46,8 +45,8 @@ def announce(
     for remark in directory.remarks:
         LOGGER.warning(remark)
     place = directory.found.document.place
-    changed = f"; changed: {', '.join(begun.changed)}" if begun.changed else ""
-    LOGGER.info(f"{directory.path}: resumed after epoch {place.epoch}{changed}")
+    what = f"; changed: {', '.join(changed)}" if changed else ""
+    LOGGER.info(f"{directory.path}: resumed after epoch {place.epoch}{what}")
 
 
 def begin_writing(

@@ -79,21 +79,29 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Document:
-    """All of a run that is no tensor.
+class Start:
+    """What a run starts with: its current settings, and how it reads, computes and saves.
 
-    ``settings`` are those of now; ``changes`` says what was changed on the way, and when.
+    ``changes`` says what was changed, and when, each time the run was resumed.
+    """
+
+    settings: Settings
+    reading: Reading
+    threads: Annotated[int, Meta(ge=1)]
+    checkpoint_seconds: Amount
+    changes: list[str]
+
+
+@dataclass(frozen=True)
+class Document(Start):
+    """All of a run that is not a tensor.
+
     ``corpus`` is its SHA-256. Names of files are for the reader: nothing is opened because of
     them.
     """
 
-    settings: Settings
     corpus: str
-    threads: Annotated[int, Meta(ge=1)]
     processes: Annotated[int, Meta(ge=1)]
     device: str
-    checkpoint_seconds: Amount
-    reading: Reading
     evaluated: list[str]
-    changes: list[str]
     place: Place

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from rankone.choices import TrainedAttention
 from rankone.corpus import Ceiling, Corpus
-from rankone.documents import dump
+from rankone.documents import dump, figures
 from rankone.drawing import write_plots
 from rankone.errors import SettingError
 from rankone.files import make_directory, write_file
@@ -52,15 +52,7 @@ class Figure1:
 
     def to_json(self) -> dict[str, Any]:
         """The figures; the curves are in the CSV."""
-        return {
-            "ok": self.ok,
-            "source": self.source,
-            "finals": list(self.finals),
-            "ceilings": {name: asdict(c) for name, c in self.ceilings.items()},
-            "scheme": self.scheme,
-            "machine": self.machine,
-            "seconds": self.seconds,
-        }
+        return figures(self, "curves")
 
     def save(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write figure1.csv, .png, .svg and .json; returns the files."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,7 +14,6 @@ from torch import Tensor, distributed
 
 from rankone.errors import RankOneError, SettingError, TrainingError
 from rankone.plural import plural
-from rankone.training.settings import short
 
 T = TypeVar("T")
 CPU = torch.device("cpu")
@@ -93,7 +93,7 @@ def join(device: str) -> Iterator[Processes]:
             raise RuntimeError("it holds no numbers")
     except (RuntimeError, AssertionError, ImportError) as error:
         raise SettingError(
-            f"cannot compute on {short(device)} ({_reason(error)})",
+            f"cannot compute on {reprlib.repr(device)} ({_reason(error)})",
             remedy="give --device cpu",
         ) from None
     if world == 1:
@@ -130,10 +130,8 @@ def arithmetic(threads: int) -> Iterator[None]:
 
 def check_threads(threads: int) -> int:
     """Refuse what no machine can start: torch would end the process."""
-    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
-        raise SettingError(
-            f"threads cannot be {short(threads)}",
-            remedy=f"give a whole number from 1 to {MOST_THREADS}; this machine has "
-            f"{plural(os.cpu_count() or 1, 'core')}",
-        )
+    cores = plural(os.cpu_count() or 1, "core")
+    wanted = f"a whole number from 1 to {MOST_THREADS}; this machine has {cores}"
+    sound = type(threads) is int and 1 <= threads <= MOST_THREADS
+    SettingError.unless(sound, "threads", threads, wanted)
     return threads

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
 from rankone.choices import Accuracy, Dtype, Optimizer, Schedule, TrainedAttention
@@ -86,8 +87,7 @@ class Settings:
                 wanted = "a number from 0 to below 1" if name == "momentum" else "a number from 0"
                 largest = 1.0 - 2**-53 if name == "momentum" else sys.float_info.max
                 sound = type(value) in (int, float) and 0 <= value <= largest
-            if not sound:
-                raise SettingError(f"{name} cannot be {short(value)}", remedy=f"give {wanted}")
+            SettingError.unless(sound, name, value, wanted)
         if not self.lr:
             raise SettingError("a learning rate of 0 learns nothing", remedy="give lr > 0")
         self._check_effects()
@@ -129,22 +129,20 @@ class Settings:
             causal=task_of(corpus.task).causal,
         )
 
-    def differences(self, other: Settings) -> list[str]:
-        """What another run would do differently; when to stop is no difference, if the learning
-        rate does not depend on it."""
+    def differences(self, other: Settings, allowed: Collection[str] = ()) -> list[str]:
+        """What another run would do differently, apart from what is `allowed`. When to stop is not
+        a difference, unless the learning rate depends on it."""
         if self.schedule == other.schedule == "constant":
-            other = replace(other, epochs=self.epochs, patience=self.patience)
+            allowed = (*allowed, "epochs", "patience")
         mine, theirs = asdict(self), asdict(other)
-        return [f"{k} {theirs[k]}, not {mine[k]}" for k in mine if mine[k] != theirs[k]]
+        return [
+            f"{name} {theirs[name]}, not {mine[name]}"
+            for name in mine
+            if mine[name] != theirs[name] and name not in allowed
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 NAMES = tuple(field.name for field in fields(Settings))
-
-
-def short(value: object) -> str:
-    """A value as it stands in a message."""
-    written = repr(value)
-    return written if len(written) <= 40 else f"{written[:30]}..."

@@ -1,82 +1,59 @@
-"""What a run starts with: what is given, and, if it is resumed, what it was started with."""
+"""What a run starts with: what is given, over what it was started with, if it is resumed."""
 
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from rankone.errors import SettingError, TrainingError
 from rankone.plural import plural
-from rankone.training.document import Document, Reading
+from rankone.training.document import Document, Start
 from rankone.training.processes import check_threads
-from rankone.training.settings import CHANGEABLE, NAMES, Settings, short
+from rankone.training.settings import CHANGEABLE, NAMES, Settings
 
 SECONDS = 60.0  # between checkpoints
 
 
-@dataclass(frozen=True)
-class Given:
-    """What the caller names; None is what the caller leaves to the run, or to the defaults.
+def start(
+    before: Document | None,
+    where: str,
+    settings: Settings | Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    checkpoint_seconds: float | None = None,
+) -> tuple[Start, list[str]]:
+    """What is given, over what a run was started with, over the defaults; and what changed.
 
-    ``settings`` as `Settings` describe a whole run, and another is refused; a mapping names only
-    what is to be set, or changed.
+    `settings` as `Settings` describe a whole run, and another is refused; a mapping names only
+    what is to be set, or changed. None is left to the run, or to the defaults.
     """
-
-    settings: Settings | Mapping[str, Any] | None = None
-    reading: Mapping[str, Any] | None = None
-    threads: int | None = None
-    checkpoint_seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Start:
-    """``changed`` says what is not as before; ``changes`` what a reader of the figures has to know
-    of it, from all times that this run was resumed."""
-
-    settings: Settings
-    reading: Reading
-    threads: int
-    checkpoint_seconds: float
-    changed: list[str]
-    changes: list[str]
-
-
-def start(given: Given, before: Document | None, where: str) -> Start:
-    """What is given, over what a run was started with, over the defaults."""
     old = {} if before is None else before.settings.to_json()
-    if given.settings is None or isinstance(given.settings, Mapping):
-        named = dict(given.settings or {})
-        settings = settings_of(old | named)
-    else:
-        settings = given.settings
-        named = settings.to_json()
-    changed, changes = [], list(before.changes if before is not None else [])
+    strict = isinstance(settings, Settings)
+    now = settings if isinstance(settings, Settings) else settings_of(old | dict(settings or {}))
+    changed: list[str] = []
+    changes = [] if before is None else list(before.changes)
     if before is not None:
-        strict = isinstance(given.settings, Settings)
-        _check_same(before.settings, settings, where, strict=strict)
-        _check_epochs(before, settings, where)
-        for name, value in settings.to_json().items():
+        _check_same(before.settings, now, where, strict=strict)
+        _check_epochs(before, now, where)
+        for name, value in now.to_json().items():
             if value != old[name]:
                 changed.append(f"{name} {value} (was {old[name]})")
-                if name not in ("epochs", "patience") or settings.schedule == "linear":
+                if name not in ("epochs", "patience") or now.schedule == "linear":
                     changes.append(f"After epoch {before.place.epoch}: {changed[-1]}.")
-    threads = given.threads
     if threads is None:
-        threads = before.threads if before is not None else 1
-    seconds = given.checkpoint_seconds
-    if seconds is None:
-        seconds = before.checkpoint_seconds if before is not None else SECONDS
-    reading: Reading = {**(before.reading if before is not None else {}), **(given.reading or {})}
-    return Start(
-        settings=settings,
-        reading=reading,
+        threads = 1 if before is None else before.threads
+    if checkpoint_seconds is None:
+        checkpoint_seconds = SECONDS if before is None else before.checkpoint_seconds
+    begun = Start(
+        settings=now,
+        reading={**(before.reading if before is not None else {}), **(reading or {})},
         threads=check_threads(threads),
-        checkpoint_seconds=check_seconds(seconds),
-        changed=changed,
+        checkpoint_seconds=check_seconds(checkpoint_seconds),
         changes=changes,
     )
+    return begun, changed
 
 
 def settings_of(named: Mapping[str, Any]) -> Settings:
@@ -84,30 +61,22 @@ def settings_of(named: Mapping[str, Any]) -> Settings:
     for name in named:
         if name not in NAMES:
             raise SettingError(
-                f"no setting is called {short(name)}", remedy=f"give one of {', '.join(NAMES)}"
+                f"no setting is called {reprlib.repr(name)}",
+                remedy=f"give one of {', '.join(NAMES)}",
             )
     return Settings(**named)
 
 
 def check_seconds(seconds: float) -> float:
     """Time between checkpoints."""
-    if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
-        raise SettingError(
-            f"checkpoint_seconds cannot be {short(seconds)}", remedy="give a number from 0"
-        )
+    sound = type(seconds) in (int, float) and 0 <= seconds < math.inf
+    SettingError.unless(sound, "checkpoint_seconds", seconds, "a number from 0")
     return float(seconds)
 
 
 def _check_same(before: Settings, now: Settings, where: str, *, strict: bool) -> None:
     """Refuse what would make it another run."""
-    differences = before.differences(now)
-    if not strict:
-        old, new = asdict(before), asdict(now)
-        differences = [
-            f"{name} {new[name]}, not {old[name]}"
-            for name in old
-            if new[name] != old[name] and name not in CHANGEABLE
-        ]
+    differences = before.differences(now, () if strict else CHANGEABLE)
     if differences:
         changeable = ", ".join(f"--{name}" for name in CHANGEABLE)
         raise TrainingError(

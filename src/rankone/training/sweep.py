@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from matplotlib.figure import Figure
 
 from rankone.corpus import Ceiling, Corpus
+from rankone.documents import figures
 from rankone.drawing import BLUE, GREEN, GREY, ORANGE, write_plots
 from rankone.files import make_directory, write_file
 from rankone.training.curves import PAPER, Curve, as_csv
@@ -77,14 +78,7 @@ class Sweep:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "ok": self.ok,
-            "source": self.source,
-            "ceilings": {name: asdict(ceiling) for name, ceiling in self.ceilings.items()},
-            "machine": self.machine,
-            "seconds": self.seconds,
-            "runs": self.rows(),
-        }
+        return {**figures(self, "curves"), "runs": self.rows()}
 
     def save(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write sweep.csv, .png and .svg; returns the files."""

@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError
 
 from rankone.certification import Certificate
-from rankone.certification.hashes import model_hashes
+from rankone.certification.certificate import model_hashes
 from rankone.documents import convert_document, dump, read_document
 from rankone.errors import ExportError, ModelError, OutputError
 from rankone.extras import extra
