@@ -13,10 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone import choices
-from rankone.construct.conditions import check_size, given_vectors, position_rows, remarks_on
 from rankone.construct.line.draw import draw_line
 from rankone.construct.memorized import Memorized
-from rankone.construct.problem import RESERVE, Draft, Draw, pose
+from rankone.construct.problem import (
+    RESERVE,
+    Draft,
+    Draw,
+    check_size,
+    given_vectors,
+    pose,
+    position_rows,
+    remarks_on,
+)
 from rankone.construct.verify import check_dense, check_fast
 from rankone.corpus import Corpus, as_corpus
 from rankone.corpus.rows import Column

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone.arrays import Floats
+from rankone.corpus.source import printable
 from rankone.errors import VectorError
 from rankone.plural import plural
 from rankone.theory.closest import as_table
@@ -28,7 +29,7 @@ def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
     a word that comes again, and blank lines.
     """
     rows: dict[str, Floats] = {}
-    wanted, dim, name = set(words), 0, _name(path)
+    wanted, dim, name = set(words), 0, printable(os.fspath(path))
     for number, line in enumerate(_lines(path), start=1):
         cells = line.rstrip("\r\n \t").replace("\t", " ").split(" ")
         header = number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells)
@@ -108,11 +109,6 @@ def check_vectors(given: ArrayLike, words: Sequence[str]) -> Floats:
     return vectors
 
 
-def _name(path: str | os.PathLike[str]) -> str:
-    """For messages: bytes of a path that are no UTF-8 are spelled out."""
-    return os.fspath(path).encode("utf-8", "backslashreplace").decode()
-
-
 def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """One at a time: such files are large, and most of their words are not wanted."""
     opened = gzip.open if os.fspath(path).endswith(".gz") else open
@@ -125,6 +121,6 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
     except (OSError, ValueError, EOFError, zlib.error) as error:  # a name with a NUL: ValueError
         raise VectorError(
             f"cannot be read ({getattr(error, 'strerror', None) or error})",
-            where=_name(path),
+            where=printable(os.fspath(path)),
             remedy="give a text file of vectors in UTF-8",
         ) from None

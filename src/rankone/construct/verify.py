@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -111,15 +110,13 @@ def check_dense(
             continue
         at = tokens[a:b] - problem.bounds[i]
         part, wanted = problem.parts[i], problem.targets.parts[i].labels[at]
-        tell = partial(_tell, progress, a / len(tokens), b / len(tokens))
+
+        def tell(share: float, a: int = a, b: int = b) -> None:
+            progress((a + share * (b - a)) / len(tokens))
+
         found = dense_outputs(dense, part, at, wanted, tell)
         checks.append(check_outputs(found, part.label_ids[at], wanted, fast[i].values[at]))
     return Check.merge(checks)
-
-
-def _tell(progress: Callable[[float], None], first: float, last: float, share: float) -> None:
-    """The share of all that is done, where it is the share of a part."""
-    progress(last if share == 1.0 else first + share * (last - first))
 
 
 def sample_tokens(errors: Floats, rng: np.random.Generator) -> Ints:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from rankone.certification import Certificate, Outcome, certify
 from rankone.certification.certify import CAP, FLOAT_DIGITS
 from rankone.construct import memorize
-from rankone.construct.conditions import given_vectors
+from rankone.construct.problem import given_vectors
 from rankone.construct.theorem2.embedded import EmbeddedCorpus, embed_corpus, graded_model
 from rankone.construct.theorem2.projection import Query
 from rankone.construct.theorem2.weights import Grade, contextual_mapping

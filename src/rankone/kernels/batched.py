@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import torch
@@ -18,6 +19,7 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 Method = Literal["auto", "direct", "linear"]
 
 broadcast: Callable[..., torch.Size] = torch.broadcast_shapes
+refused = partial(AttentionError, where="rank1_attention")
 
 SWITCH = 1 << 17  # scores per row from which on `linear` is faster; benchmarks/attention.py
 
@@ -74,18 +76,16 @@ def rank1_attention(
         out = direct_attention(query, key, value, causal=causal, mask=mask)
     elif method == "linear":
         if not padding:
-            raise AttentionError(
+            raise refused(
                 "linear time has no room for a mask that differs between queries",
-                where="rank1_attention",
                 remedy='use method="auto", or say causal, or give a mask of shape (..., 1, n)',
             )
         from rankone.kernels.linear import linear_attention  # compiled code: loaded when used
 
         out = linear_attention(query, key, value, causal, mask)
     else:
-        raise AttentionError(
+        raise refused(
             f"there is no method {method!r}",
-            where="rank1_attention",
             remedy='use "auto", "direct" or "linear"',
         )
     if out.dtype != given:
@@ -100,9 +100,8 @@ def _check_tensors(**given: Tensor | None) -> None:
         kind = f"of type {type(x).__name__}"
         if isinstance(x, Tensor):
             kind = "a nested tensor" if x.is_nested else f"a tensor of layout {x.layout}"
-        raise AttentionError(
+        raise refused(
             f"{name} is {kind}",
-            where="rank1_attention",
             remedy="give dense tensors: torch.as_tensor makes them from lists and arrays, "
             "to_dense and torch.nested.to_padded_tensor from the others",
         )
@@ -122,7 +121,7 @@ def _check_layout(query: Tensor, key: Tensor, value: Tensor) -> None:
         "token per sequence is meant, give value.unsqueeze(-1)"
     )
     if max(query.dim(), key.dim(), value.dim()) > 2:
-        raise AttentionError(what, where="rank1_attention", remedy=remedy)
+        raise refused(what, remedy=remedy)
     if not torch.compiler.is_compiling():
         warnings.warn(f"rank1_attention: {what}; {remedy}", stacklevel=3)
 
@@ -169,9 +168,8 @@ def _aligned(
         )
         if mask is not None and mask.shape == key.shape and mask.dtype == torch.bool:
             remedy = "give a mask of padding an axis of queries: mask.unsqueeze(-2)"
-        raise AttentionError(
+        raise refused(
             f"these do not fit together: {', '.join(named)}",
-            where="rank1_attention",
             remedy=remedy,
         ) from error
     return query.expand(*batch, q), key.expand(*batch, n), value.expand(*batch, n, c), mask
@@ -187,7 +185,5 @@ def _precision(*tensors: Tensor) -> tuple[torch.dtype, torch.dtype]:
     except RuntimeError:  # types of one byte
         exact = given
     if exact not in EXACT or not given.is_floating_point:
-        raise AttentionError(
-            f"numbers of type {given}", where="rank1_attention", remedy="use float32 or float64"
-        )
+        raise refused(f"numbers of type {given}", remedy="use float32 or float64")
     return given, exact

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
 from rankone.choices import Accuracy, Dtype, Optimizer, Schedule, TrainedAttention
-from rankone.construct.conditions import position_rows
+from rankone.construct.problem import position_rows
 from rankone.corpus import Corpus
 from rankone.corpus.tasks import task_of
 from rankone.errors import SettingError

@@ -14,7 +14,6 @@ from rankone.corpus import Corpus
 from rankone.errors import SettingError
 from rankone.nn.store import save_into
 from rankone.progress import Progress
-from rankone.training.begin import announce, begin_writing, share, watch
 from rankone.training.directory import RunDirectory
 from rankone.training.document import Document, EpochLine, Start
 from rankone.training.initial import check_memory, initial
@@ -23,7 +22,7 @@ from rankone.training.log import Log
 from rankone.training.loop import fit
 from rankone.training.processes import arithmetic, join
 from rankone.training.settings import Settings
-from rankone.training.start import start
+from rankone.training.start import announce, begin_writing, share, start, watch
 from rankone.training.state import Run
 from rankone.training.trained import Evaluation, Trained, finish
 
