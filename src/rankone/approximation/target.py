@@ -130,15 +130,9 @@ def check_order(target: Target, x: Floats, y: Floats, order: NDArray[np.int64]) 
     """f of the permuted x must be y permuted; `order` has a permutation per sequence."""
     permuted = np.take_along_axis(x, order[..., None], 1)
     back = np.argsort(order, 1)[..., None]
-    compare(
-        target,
-        x,
-        y,
-        np.take_along_axis(target(permuted), back, 1),
-        "not permutation equivariant",
-        ORDER,
-        then="and with permuted tokens",
-    )
+    again = np.take_along_axis(target(permuted), back, 1)
+    then = "and with permuted tokens"
+    compare(target, x, y, again, "not permutation equivariant", ORDER, then=then)
 
 
 def compare(

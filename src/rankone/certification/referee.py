@@ -22,7 +22,7 @@ from rankone.certification.float_evaluation import Readings
 from rankone.certification.label_heads import Head
 from rankone.deadline import TimeIsUpError, time_left
 from rankone.nn import TokenClassifier
-from rankone.nn.arb_network import ExactNetwork, Vector, dot, exact_network, norm
+from rankone.nn.arb_network import ExactNetwork, Vector, added, dot, exact_network, norm
 from rankone.progress import Progress
 
 FIRST = 128  # bits
@@ -137,7 +137,7 @@ class Referee:
         self.tokens.add(token)
         ids, k = self.place(token)
         moved = net.blocks[0][0].output(net.context_averages(ids, k))
-        return moved, [x + y for x, y in zip(net.embed(ids[k], k), moved, strict=True)]
+        return moved, added(net.embed(ids[k], k), moved)
 
     def _apart(
         self, net: ExactNetwork, ids: ContextIds, cluster: list[int], part: int

@@ -26,12 +26,6 @@ def explicit(context: typer.Context, **values: Any) -> dict[str, Any]:
     }
 
 
-def epoch_printer(*, quiet: bool) -> Callable[[EpochLine], None]:
-    """A line per epoch, of the one run there is."""
-    show = run_printer(quiet=quiet)
-    return lambda line: show("", line)
-
-
 def run_printer(*, quiet: bool) -> Callable[[str, EpochLine], None]:
     """A line per epoch with the name of its run, at once, where the output goes to a file or a
     pipe; on a terminal there is the progress bar."""

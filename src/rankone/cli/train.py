@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,7 +95,7 @@ def train(
     again += [word for other in evaluate or () for word in ("--evaluate", other)]
     again += ["--tensorboard", str(tensorboard)] if tensorboard is not None else []
     again += ["--device", device] if device != "cpu" else []
-    on_epoch = running.epoch_printer(quiet=output.silent)
+    on_epoch = partial(running.run_printer(quiet=output.silent), "")  # of the one run there is
     level = logging.ERROR if output.quiet else logging.WARNING if output.json else logging.INFO
     with (
         running.interruptible(lambda: running.how_to_resume(out, again), quiet=output.quiet),

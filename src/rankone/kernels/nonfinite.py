@@ -40,12 +40,15 @@ def spoil(
     that are seen have some weight, else 0 * inf is not a number.
     """
     there = torch.ones_like(key, dtype=torch.bool) if there is None else there
-    q = query.shape[-1]
+
+    def most(x: Tensor) -> Tensor:
+        """The largest over the keys that each query sees."""
+        found = x.cummax(-1).values if causal else x.amax(-1, keepdim=True)
+        return _to_queries(found, query.shape[-1], causal)
 
     def seen(keys: Tensor) -> Tensor:
-        """(rows, q): is one of these keys seen?"""
-        found = keys.cummax(-1).values if causal else keys.any(-1, keepdim=True)
-        return _to_queries(found, q, causal)
+        """Whether a query sees one of these keys."""
+        return most(keys.to(key.dtype)) > 0
 
     finite = torch.isfinite(key) & there
     spoiled = seen(there) & ~torch.isfinite(query)
@@ -55,43 +58,20 @@ def spoil(
     spoiled |= seen(there & key.isneginf()) & (query <= 0)
     odd = ~torch.isfinite(value) & there.unsqueeze(-2)
     if odd.any():
-        out = _with_odd_values(out, odd, query, key, value, finite, causal)
+        furthest = []  # for queries of either sign, how far behind the extreme key an odd one lies
+        for towards in (1.0, -1.0):
+            keys = (towards * key).unsqueeze(-2)
+            best = most(keys.masked_fill(~finite.unsqueeze(-2), -torch.inf))
+            furthest.append(best + most(-keys.where(odd, torch.inf)))
+        y = query.unsqueeze(-2)
+        weight = torch.exp(-y.abs() * torch.where(y >= 0, furthest[0], furthest[1]))
+        above, below = seen(odd & value.isposinf()), seen(odd & value.isneginf())
+        counts = (weight > 0) & ~(above & below) & ~seen(odd & value.isnan())
+        counts &= ~seen(odd & ~finite.unsqueeze(-2))
+        infinite = torch.where(above, torch.inf, -torch.inf).where(counts, torch.nan)
+        out = torch.where(seen(odd), infinite, out)
     out = out.masked_fill(spoiled.unsqueeze(-2), torch.nan)
     return out.masked_fill(~seen(there).unsqueeze(-2), 0.0)
-
-
-def _with_odd_values(
-    out: Tensor,
-    odd: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    finite: Tensor,
-    causal: bool,
-) -> Tensor:
-    """A query and channel that sees values that are not finite, if their keys are."""
-    q = query.shape[-1]
-
-    def most(x: Tensor) -> Tensor:
-        """The largest over the keys that each query sees."""
-        found = x.cummax(-1).values if causal else x.amax(-1, keepdim=True)
-        return _to_queries(found, q, causal)
-
-    def some(keys: Tensor) -> Tensor:
-        return most(keys.to(key.dtype)) > 0
-
-    furthest = []  # for queries of either sign, how far behind the extreme key an odd one lies
-    for towards in (1.0, -1.0):
-        keys = (towards * key).unsqueeze(-2)
-        best = most(keys.masked_fill(~finite.unsqueeze(-2), -torch.inf))
-        furthest.append(best + most(-keys.where(odd, torch.inf)))
-    y = query.unsqueeze(-2)
-    weight = torch.exp(-y.abs() * torch.where(y >= 0, furthest[0], furthest[1]))
-    above, below = some(odd & value.isposinf()), some(odd & value.isneginf())
-    counts = (weight > 0) & ~(above & below) & ~some(odd & value.isnan())
-    counts &= ~some(odd & ~finite.unsqueeze(-2))
-    spoiled = torch.where(above, torch.inf, -torch.inf).where(counts, torch.nan)
-    return torch.where(some(odd), spoiled, out)
 
 
 def spoil_gradients(

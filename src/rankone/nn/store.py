@@ -87,6 +87,7 @@ def contents_of(
 ) -> dict[str, bytes]:
     """The files of a model directory."""
     words = dump(list(vocabulary))
+    weights = {name: p.detach().contiguous() for name, p in network.named_parameters()}
     config = {
         "format": FORMAT,
         "version": VERSION,
@@ -95,18 +96,12 @@ def contents_of(
         "vocabulary_crc32": crc32(words),
     }
     contents = {
-        WEIGHTS: weights_of(network),
+        WEIGHTS: serialize(weights, metadata={"format": "pt"}),  # what transformers asks for
         CONFIG: dump(config, indent=2),
         VOCABULARY: words,
         LABELS: dump(list(labels), indent=2),
     }
     return contents if report is None else {**contents, REPORT: dump(dict(report), indent=2)}
-
-
-def weights_of(network: torch.nn.Module) -> bytes:
-    """The parameters; the word about the format is what transformers asks for."""
-    parameters = {name: p.detach().contiguous() for name, p in network.named_parameters()}
-    return serialize(parameters, metadata={"format": "pt"})
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:

@@ -111,11 +111,10 @@ class RunDirectory:
                 where=str(self.path),
                 remedy="copy the checkpoint back, or start a new run in another directory",
             )
-        if self.found is not None:
-            self.last = self.found.path
-            if self.remarks:
-                step = self.found.document.place.step
-                self.remarks.append(f"Resumed from the checkpoint before, step {step:,}.")
+        self.last = self.found.path if self.found else None
+        if self.found and self.remarks:
+            step = self.found.document.place.step
+            self.remarks.append(f"Resumed from the checkpoint before, step {step:,}.")
 
     def restore(self, run: Run, corpus: Corpus, now: Document) -> None:
         """Bring the run to where its checkpoint is, if there is one; refuses another corpus."""
@@ -153,9 +152,8 @@ class RunDirectory:
             return
         run.check()
         stated = asdict(replace(document, place=run.place))
-        self.last = checkpoint.write(
-            self.path, run.place.step, run.tensors(), stated, before=self.last
-        )
+        step, tensors = run.place.step, run.tensors()
+        self.last = checkpoint.write(self.path, step, tensors, stated, before=self.last)
         self.written = time.monotonic()
 
 

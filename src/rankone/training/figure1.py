@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,15 +41,12 @@ class Figure1:
     def ok(self) -> bool:
         """Whether deeper networks of rank 1 pass the paper's number (or what the least depth ends
         with, if that is lower) no later than it does."""
-        own = [curve for curve in self.curves if curve.attention == "rank1"]
-        shallow = min(own, key=lambda curve: curve.depth, default=None)
-        if shallow is None:
+        own = sorted((c for c in self.curves if c.attention == "rank1"), key=lambda c: c.depth)
+        if not own:
             return False
-        goal = min(PAPER[1], shallow.accuracy[-1] - 1e-9)
-        reached = [curve.first_above(goal) for curve in own]
-        return all(
-            epoch is not None and epoch <= (shallow.first_above(goal) or 0) for epoch in reached
-        )
+        goal = min(PAPER[1], own[0].accuracy[-1] - 1e-9)
+        first, *others = (curve.first_above(goal) or math.inf for curve in own)
+        return first < math.inf and all(epoch <= first for epoch in others)
 
     def to_json(self) -> dict[str, Any]:
         """The figures; the curves are in the CSV."""

@@ -1,19 +1,14 @@
-"""The network before the first step, and whether this machine has the memory to train it."""
+"""The network before the first step."""
 
 from __future__ import annotations
-
-import sys
-from dataclasses import replace
-from math import prod
 
 import numpy as np
 import torch
 
 from rankone.construct.theorem2.projection import draw_directions, measure
 from rankone.corpus import Corpus
-from rankone.errors import SettingError, SizeError
-from rankone.memory import installed
-from rankone.nn import Architecture, Block, Rank1Attention, TokenClassifier
+from rankone.errors import SettingError
+from rankone.nn import Block, Rank1Attention, TokenClassifier
 from rankone.nn.ragged import Ragged
 from rankone.spans import spans
 from rankone.training.settings import Settings
@@ -94,40 +89,3 @@ def construct_projections(
         )
     attention.v1.requires_grad_(False)
     attention.v2.requires_grad_(False)
-
-
-def check_memory(corpus: Corpus, settings: Settings) -> None:
-    """Refuse what this machine cannot hold."""
-    shape = settings.network(corpus)
-    size, limit = needed(shape, corpus, settings), installed(unknown=sys.maxsize)
-    if size > limit:
-        raise SizeError(
-            f"training would take at least {size / 1e9:,.1f} GB "
-            f"({parameters(shape):,} parameters, {batch_tokens(corpus, settings):,} tokens in the "
-            f"largest batch), and this machine has {limit / 1e9:,.1f} GB",
-            where=corpus.source,
-            remedy="give a smaller dim, hidden, depth, head_size, max_length or batch_size",
-        )
-
-
-def needed(shape: Architecture, corpus: Corpus, settings: Settings) -> int:
-    """Bytes, at the least: weights, gradients, moments and the best weights, and what a batch keeps
-    of each layer until its gradients are known."""
-    moments = 2 if settings.optimizer == "adam" else int(settings.momentum > 0)
-    copies = 2 + moments + (settings.patience > 0)
-    kept = shape.depth * (2 * shape.dim + shape.hidden) + shape.labels
-    numbers = copies * parameters(shape) + kept * batch_tokens(corpus, settings)
-    return numbers * (4 if settings.dtype == "float32" else 8)
-
-
-def parameters(shape: Architecture) -> int:
-    """How many there are, without listing every block."""
-    shapes = replace(shape, depth=1).parameter_shapes()
-    sizes = {name: prod(size) for name, size in shapes.items()}
-    block = sum(size for name, size in sizes.items() if name.startswith("blocks."))
-    return sum(sizes.values()) + (shape.depth - 1) * block
-
-
-def batch_tokens(corpus: Corpus, settings: Settings) -> int:
-    """Of the largest batch that can be."""
-    return int(np.sort(corpus.lengths)[-settings.batch_size :].sum())

@@ -70,11 +70,6 @@ class Processes:
         return held[0]
 
 
-def _reason(error: Exception) -> str:
-    """The first sentence: of a device that is not built in torch tells pages."""
-    return str(error).splitlines()[0].partition(". ")[0]
-
-
 @contextlib.contextmanager
 def join(device: str) -> Iterator[Processes]:
     """The processes that torchrun started, or this one alone; gloo on CPUs, NCCL on GPUs."""
@@ -92,9 +87,9 @@ def join(device: str) -> Iterator[Processes]:
         if chosen.type == "meta":
             raise RuntimeError("it holds no numbers")
     except (RuntimeError, AssertionError, ImportError) as error:
+        why = str(error).splitlines()[0].partition(". ")[0]  # torch may write pages
         raise SettingError(
-            f"cannot compute on {reprlib.repr(device)} ({_reason(error)})",
-            remedy="give --device cpu",
+            f"cannot compute on {reprlib.repr(device)} ({why})", remedy="give --device cpu"
         ) from None
     if world == 1:
         yield Processes(device=chosen)

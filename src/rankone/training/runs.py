@@ -22,7 +22,7 @@ from rankone.errors import RankOneError, SettingError, TrainingError
 from rankone.files import make_directory
 from rankone.progress import Progress
 from rankone.training.document import EpochLine
-from rankone.training.initial import check_memory
+from rankone.training.footprint import check_memory
 from rankone.training.log import LOG
 from rankone.training.settings import Settings
 from rankone.training.start import SECONDS, check_seconds

@@ -15,11 +15,11 @@ from rankone.files import made
 from rankone.plural import plural
 from rankone.training.directory import RunDirectory
 from rankone.training.document import Document, Start
+from rankone.training.evaluation import Evaluation
 from rankone.training.log import Log, open_log, write_log
 from rankone.training.processes import check_threads
 from rankone.training.settings import CHANGEABLE, NAMES, Settings
 from rankone.training.state import Run
-from rankone.training.trained import Evaluation
 
 SECONDS = 60.0  # between checkpoints
 

@@ -60,8 +60,7 @@ class Sweep:
     @property
     def ok(self) -> bool:
         """Whether no run ends with a larger loss than after its first epoch."""
-        losses = [curve.loss for curves in self.curves.values() for curve in curves.values()]
-        return all(loss[-1] <= loss[0] for loss in losses)
+        return all(curve.loss[-1] <= curve.loss[0] for _, curve in self._each())
 
     def rows(self) -> list[dict[str, Any]]:
         """Of each run, its last accuracy and the first epoch above the paper's."""
@@ -73,9 +72,13 @@ class Sweep:
                 "accuracy": curve.accuracy[-1],
                 "first_above_paper": curve.first_above(PAPER[1]),
             }
-            for choice, curves in self.curves.items()
-            for value, curve in curves.items()
+            for (choice, value), curve in self._each()
         ]
+
+    def _each(self) -> list[tuple[tuple[str, str], Curve]]:
+        """Every curve with its choice and value."""
+        both = self.curves.items()
+        return [((choice, value), c) for choice, cs in both for value, c in cs.items()]
 
     def to_json(self) -> dict[str, Any]:
         return {**figures(self, "curves"), "runs": self.rows()}
@@ -83,13 +86,8 @@ class Sweep:
     def save(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write sweep.csv, .png and .svg; returns the files."""
         home = make_directory(directory)
-        rows = [
-            ((choice, value), curve)
-            for choice, curves in self.curves.items()
-            for value, curve in curves.items()
-        ]
         return [
-            write_file(home / "sweep.csv", as_csv(rows, "choice", "value")),
+            write_file(home / "sweep.csv", as_csv(self._each(), "choice", "value")),
             *write_plots(home, {"sweep": lambda: plot_sweep(self)}),
         ]
 
@@ -128,8 +126,7 @@ def plot_sweep(found: Sweep) -> Figure:
     """A panel per choice; thin lines are the ceiling of the token alone and the paper's number."""
     token = found.ceilings["token"].accuracy
     figure = Figure(figsize=(10.5, 6.0), layout="constrained")
-    ends = [curve.accuracy[-1] for curves in found.curves.values() for curve in curves.values()]
-    least = min(token, *ends)
+    least = min(token, *(row["accuracy"] for row in found.rows()))
     *grid, last = figure.subplots(2, 3, sharex=True, sharey=True).flat
     for axes, (choice, curves) in zip(grid, found.curves.items(), strict=True):
         for colour, (value, curve) in zip(COLOURS, curves.items(), strict=False):

@@ -16,7 +16,9 @@ from rankone.nn.store import save_into
 from rankone.progress import Progress
 from rankone.training.directory import RunDirectory
 from rankone.training.document import Document, EpochLine, Start
-from rankone.training.initial import check_memory, initial
+from rankone.training.evaluation import Evaluation
+from rankone.training.footprint import check_memory
+from rankone.training.initial import initial
 from rankone.training.inputs import read_inputs, strange_labels
 from rankone.training.log import Log
 from rankone.training.loop import fit
@@ -24,7 +26,7 @@ from rankone.training.processes import arithmetic, join
 from rankone.training.settings import Settings
 from rankone.training.start import announce, begin_writing, share, start, watch
 from rankone.training.state import Run
-from rankone.training.trained import Evaluation, Trained, finish
+from rankone.training.trained import Trained, finish
 
 
 def train(

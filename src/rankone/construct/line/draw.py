@@ -175,23 +175,28 @@ class LineDraft:
 
 
 def draw_line(problem: Problem, rng: np.random.Generator) -> LineDraft:
-    """Corollary 1 or 2: contextual mapping, readout, and a head of label numbers.
-
-    The block puts the number of the label, from 1, out along the readout's direction p. The head's
-    row for label c is 2c p with bias -c^2: 2c y - c^2 = y^2 - (y - c)^2 is largest at the c
-    nearest to y.
-    """
+    """Corollary 1 or 2: contextual mapping, readout, and a head of label numbers."""
     line = (free_line if problem.vectors is None else given_line)(problem, rng)
     merged = problem.readout == "merged"
     units = merged_readout(line.changes) if merged else paper_readout(line, problem)
-    if units is None:
-        return LineDraft(problem, line, None, None)
-    number, mapping = np.arange(1.0, len(problem.corpus.label_names) + 1), line.mapping
-    network = mapping.network(
-        units.layer(mapping.direction, mapping.write),
+    network = None if units is None else assemble(line.mapping, units, problem)
+    return LineDraft(problem, line, units, network)
+
+
+def assemble(
+    mapping: ContextualMapping, readout: ReadoutUnits, problem: Problem
+) -> TokenClassifier:
+    """The one-layer Transformer of Corollary 1 or 2 with a linear head.
+
+    The block puts out the number of the label, from 1, along the readout's direction p. The head's
+    row for label c is 2c p with bias -c^2: 2c y - c^2 = y^2 - (y - c)^2 is largest at the c
+    nearest to y.
+    """
+    number = np.arange(1.0, len(problem.corpus.label_names) + 1)
+    return mapping.network(
+        readout.layer(mapping.direction, mapping.write),
         2 * number[:, None] * mapping.direction,
         -(number**2),
         head_size=problem.head_size,
         causal=problem.causal,
     )
-    return LineDraft(problem, line, units, network)
