@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from rankone.approximation.cell_grid import CellGrid
 from rankone.approximation.error_bound import ErrorBound
-from rankone.approximation.measured_error import MeasuredError, Source, Steepest, Worst
+from rankone.approximation.measured_error import SOURCES, MeasuredError, Source, Steepest, Worst
 from rankone.approximation.result import Approximation
 from rankone.approximation.verify import Verified
 from rankone.nn import Approximator
@@ -33,13 +33,6 @@ class ErrorSource:
     share: Size
     volume: Size
     bound: Size
-
-
-@dataclass(frozen=True)
-class ErrorSources:
-    steps: ErrorSource
-    repeated: ErrorSource
-    ramps: ErrorSource
 
 
 @dataclass(frozen=True)
@@ -69,7 +62,7 @@ class Report:
     bound_rounding: Size
     worst: Worst
     steepest: Steepest
-    sources: ErrorSources
+    sources: dict[str, ErrorSource]
     gap: Size | None
     delta: Size
     grid_error: Size
@@ -85,7 +78,8 @@ class Report:
         low, high = self.domain.low, self.domain.high
         tokens = [*self.worst.point, *self.steepest.point]
         return (
-            len(low) == len(high) == self.d
+            tuple(self.sources) == SOURCES
+            and len(low) == len(high) == self.d
             and all(a < b for a, b in zip(low, high, strict=True))
             and len(self.worst.point) == len(self.steepest.point) == self.n
             and all(len(token) == self.d for token in tokens)
@@ -95,8 +89,7 @@ class Report:
 
     def approximation(self, network: Approximator) -> Approximation:
         """The result that was saved, except for f itself."""
-        parts = {name: getattr(self.sources, name) for name in ("steps", "repeated", "ramps")}
-        bounds = {name: part.bound for name, part in parts.items()}
+        bounds = {name: part.bound for name, part in self.sources.items()}
         bounds["rounding"] = self.bound_rounding
         low, high = np.array(self.domain.low), np.array(self.domain.high)
         return Approximation(
@@ -113,7 +106,7 @@ class Report:
                 interval=self.interval,
                 sources={
                     name: Source(part.error, part.share, part.volume)
-                    for name, part in parts.items()
+                    for name, part in self.sources.items()
                 },
                 worst=self.worst,
                 steepest=self.steepest,

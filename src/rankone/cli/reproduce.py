@@ -41,11 +41,6 @@ class Runs:
 reproduce = typer.Typer(help="Run the paper's experiment.", no_args_is_help=True)
 
 
-@reproduce.callback()
-def experiments() -> None:
-    """Run the paper's experiment."""
-
-
 @reproduce.command()
 @bundled
 def figure1(

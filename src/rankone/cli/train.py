@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,32 @@ if TYPE_CHECKING:
 LAST = {"running": "last epoch, as it ran", "after": "last epoch"}
 
 
+@dataclass(frozen=True)
+class Run(options.Training):
+    """Settings of a single run."""
+
+    depth: Annotated[int, option("Number of blocks.", "N", min=1)] = 1
+    epochs: Annotated[int, option("Passes over the file.", "N", min=1)] = 400
+    attention: Annotated[
+        choices.TrainedAttention,
+        option(
+            "Rank-1 attention (eq. 20), the same with v1 and v2 constructed and fixed, or "
+            "standard attention."
+        ),
+    ] = "rank1"
+    heads: Annotated[int, option("Number of heads of standard attention.", "H", min=1)] = 1
+    head_size: Annotated[int, option("Size of each head (0: dim / heads).", "S", min=0)] = 0
+    patience: Annotated[
+        int,
+        option(
+            "Stop when N epochs in a row are no better on the first --evaluate file, and keep "
+            "the best epoch (0: never stop).",
+            "N",
+            min=0,
+        ),
+    ] = 0
+
+
 @bundled
 def train(
     context: typer.Context,
@@ -32,32 +59,12 @@ def train(
         bool,
         flag("Continue the run in DIR with its settings, changed by options given.", "--resume"),
     ] = False,
-    depth: Annotated[int, option("Number of blocks.", "N", min=1)] = 1,
-    epochs: Annotated[int, option("Passes over the file.", "N", min=1)] = 400,
-    attention: Annotated[
-        choices.TrainedAttention,
-        option(
-            "Rank-1 attention (eq. 20), the same with v1 and v2 constructed and fixed, or "
-            "standard attention."
-        ),
-    ] = "rank1",
-    heads: Annotated[int, option("Number of heads of standard attention.", "H", min=1)] = 1,
-    head_size: Annotated[int, option("Size of each head (0: dim / heads).", "S", min=0)] = 0,
     evaluate: Annotated[
         list[str] | None,
         option(
             "Also evaluate on this file after every epoch; can be repeated.", "FILE", "--evaluate"
         ),
     ] = None,
-    patience: Annotated[
-        int,
-        option(
-            "Stop when N epochs in a row are no better on the first --evaluate file, and keep "
-            "the best epoch (0: never stop).",
-            "N",
-            min=0,
-        ),
-    ] = 0,
     checkpoint_seconds: options.CheckpointSeconds = 60.0,
     tensorboard: Annotated[
         Path | None, options.out("DIR", "Write event files for TensorBoard here.")
@@ -67,7 +74,7 @@ def train(
     ] = 1,
     device: Annotated[str, option("Device to compute on: cpu, cuda, ...")] = "cpu",
     *,
-    training: options.Training,
+    run: Run,
     reading: options.Reading,
     output: options.Output,
 ) -> None:
@@ -80,16 +87,7 @@ def train(
     first = options.first_process()
     if not first:
         output = options.Output(quiet=True)
-    settings = running.explicit(
-        context,
-        depth=depth,
-        epochs=epochs,
-        attention=attention,
-        heads=heads,
-        head_size=head_size,
-        patience=patience,
-        **vars(training),
-    )
+    settings = running.explicit(context, **vars(run))
     given = running.explicit(context, threads=threads, checkpoint_seconds=checkpoint_seconds)
     again = ["rankone", "train", file, "--out", str(out), "--resume"]
     again += [word for other in evaluate or () for word in ("--evaluate", other)]
