@@ -1,4 +1,4 @@
-"""Labelled corpora: reading them, and what can be said of them before any model."""
+"""Labelled corpora: how to read them, and what can be said about them before any model."""
 
 from rankone.corpus.audit import Audit, Ceiling, inspect
 from rankone.corpus.builtin import builtin_corpus

@@ -42,7 +42,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Audit:
-    """What can be said of a corpus before any model.
+    """What can be said about a corpus before any model.
 
     ``ceilings`` holds, for each input a model may see, the best accuracy any function of it can
     reach: ``majority`` (nothing), ``token``, ``set`` and ``multiset`` (the token and its sentence's
@@ -76,7 +76,7 @@ class Audit:
         return not self.conflicts
 
     def to_json(self) -> dict[str, Any]:
-        """All figures; task and the number of tokens that are asked, if those are not all."""
+        """All figures; the task and the number of tokens asked only if not all of them are."""
         found = {"ok": self.ok, **asdict(self)}
         return found if self.task != "tags" else {k: found[k] for k in found if k not in ASKED}
 
@@ -87,7 +87,7 @@ def inspect(
     token_column: Column | None = None,
     label_column: Column | None = None,
 ) -> Audit:
-    """Count, and compute the best that any model could do.
+    """Count, and compute the best result that any model could reach.
 
     Takes whatever `memorize` takes: a corpus, a path, sentences, a dataset, a data frame.
 
@@ -129,7 +129,7 @@ def inspect(
 
 
 def sentences_with_repeats(corpus: Corpus) -> int:
-    """How many sentences hold some token more than once."""
+    """The number of sentences in which some token occurs more than once."""
     pairs = np.sort(corpus.sentence_of * len(corpus.vocabulary) + corpus.token_ids)
     again = pairs[1:][pairs[1:] == pairs[:-1]] // len(corpus.vocabulary)
     return len(np.unique(again))

@@ -4,8 +4,8 @@ With A(W)_k = sum_l W_l p_kl, the attention as a linear map of the values, and A
 
     d u = A'(g),   d y_k = g_k (A(u x) - A(u) A(x))_k,   d x_l = (u A'(g y) - A'(g y A(u)))_l
 
-summed over channels. Both maps are there in linear time, A is the operator and A' its gradient by
-the values, and <h, A'(g)> = <A(h), g> says how to differentiate A' by what it depends on.
+summed over channels. Both maps take linear time: A is the operator, and A' is its gradient with
+respect to the values. <h, A'(g)> = <A(h), g> shows how to differentiate A'.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, library
 
-# Defined by their schemas: operators made from functions load all of torch's compiler, two seconds
-# of it, when they are called first. `linear` says what the two do.
+# Defined by their schemas: an operator made from a function loads torch's compiler when it is first
+# called, which takes two seconds. The code of the two is in `linear`.
 library.define(
     "rankone::attention",
     "(Tensor query, Tensor key, Tensor value, Tensor? there, bool causal) -> (Tensor, Tensor)",
@@ -32,7 +32,7 @@ attention_backward = torch.ops.rankone.attention_backward.default
 
 
 class LinearAttention(torch.autograd.Function):
-    """The operator, for transforms of functions: it knows its derivative in both directions."""
+    """The operator for function transforms, with its derivatives in both directions."""
 
     @staticmethod
     def forward(
@@ -75,7 +75,7 @@ class LinearAttention(torch.autograd.Function):
             moved = moved + tangents[0].unsqueeze(1) * slope(_centred(key))
         if tangents[1] is not None:
             moved = moved + query.unsqueeze(1) * slope(tangents[1])
-        return moved, torch.zeros_like(total)  # nobody asks for that of the sums
+        return moved, torch.zeros_like(total)  # nobody needs that of the sums
 
 
 class Transpose(torch.autograd.Function):
@@ -105,7 +105,7 @@ class Transpose(torch.autograd.Function):
 def gradients(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, causal: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What `attention_backward` computes, by operations that can be differentiated."""
+    """What `attention_backward` computes, in differentiable operations."""
 
     def mean(values: Tensor) -> Tensor:
         found: Tensor = attention_forward(query, key, values, there, causal)[0]
@@ -124,15 +124,15 @@ def gradients(
 
 
 def _centred(key: Tensor) -> Tensor:
-    """Any constant may be taken from the keys; the middle leaves the smallest numbers."""
+    """Any constant may be subtracted from the keys; the middle leaves the smallest numbers."""
     fixed = key.detach()
     return key - (fixed.amax(-1, keepdim=True) / 2 + fixed.amin(-1, keepdim=True) / 2)
 
 
 class Backward(torch.autograd.Function):
-    """The operator of the gradients, and its own gradients by grad, query, key and value.
+    """The operator of the gradients, with its own gradients by grad, query, key and value.
 
-    The result of the forward pass, which it is given too, is a function of these.
+    The result of the forward pass, also an argument, is a function of these.
     """
 
     @staticmethod
@@ -149,7 +149,7 @@ class Backward(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
         *saved, there = ctx.saved_tensors
         with torch.enable_grad():
-            # Views, since the gradient that came in may depend on what it is a gradient by.
+            # Views, since the incoming gradient may depend on the tensors it belongs to.
             given = [
                 x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in saved
             ]
@@ -162,7 +162,7 @@ class Backward(torch.autograd.Function):
 
 
 def _merge_rows(function: Any, info: Any, in_dims: tuple[int | None, ...], *given: Any) -> Any:
-    """One more batch, for torch.vmap, is more rows."""
+    """For torch.vmap, one more batch dimension means more rows."""
     count = info.batch_size
     merged = [
         (x.expand(count, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1)

@@ -1,7 +1,7 @@
-"""Infinities and NaN in linear time, where `direct` gets them from its table of scores.
+"""Infinities and NaN in linear time; `direct` gets them from its table of scores.
 
-The sums are taken without them; afterwards what they spoil is overwritten. That is rare, so all of
-it is plain torch.
+The sums leave them out; afterwards every result that they spoil is overwritten. This is rare, so
+all of it is plain torch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def largest(*tensors: Tensor) -> list[float]:
-    """The largest |x| of each, not finite if one of them is not. No array is made."""
+    """The largest |x| of each, not finite if one of them is not; without a temporary array."""
     ends = [torch.stack(torch.aminmax(x.detach())).abs().amax() for x in tensors]
     found: list[float] = torch.stack(ends).tolist()
     return found
@@ -20,7 +20,7 @@ def largest(*tensors: Tensor) -> list[float]:
 def left_out(
     query: Tensor, key: Tensor, value: Tensor, there: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The same without what is not finite: queries and values become 0, keys are not there."""
+    """Leave out what is not finite: queries and values become 0, keys are masked."""
     finite = torch.isfinite(key)
     return (
         query.where(torch.isfinite(query), 0.0),
@@ -35,9 +35,9 @@ def spoil(
 ) -> Tensor:
     """`out` with infinities and NaN where the table of scores would have put them.
 
-    A key +inf is the extreme one for y >= 0, and inf - inf is not a number; for y < 0 it weighs
-    nothing. A query that is not finite meets a distance of 0. A value +-inf counts if all such keys
-    that are seen have some weight, else 0 * inf is not a number.
+    For y >= 0 a key +inf is the extreme one, and inf - inf is NaN; for y < 0 its weight is 0. A
+    query that is not finite is multiplied by a distance of 0, which is NaN. A value +-inf counts if
+    all such keys that are seen have some weight; otherwise 0 * inf is NaN.
     """
     there = torch.ones_like(key, dtype=torch.bool) if there is None else there
 
@@ -77,7 +77,7 @@ def spoil(
 def spoil_gradients(
     grads: tuple[Tensor, Tensor, Tensor], query: Tensor, key: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What depends on something that is not finite is not a number."""
+    """Gradients that depend on a number that is not finite are NaN."""
     of_query, of_key, of_value = grads
     queries = ~torch.isfinite(query)
     keys = (~torch.isfinite(key)).any(-1, keepdim=True)
@@ -91,7 +91,7 @@ def spoil_gradients(
 
 
 def _to_queries(prefix: Tensor, q: int, causal: bool) -> Tensor:
-    """One entry for each query, of what was found up to each key, or of one for all."""
+    """One entry for each query, from the results up to each key, or from one result for all."""
     if not causal:
         return prefix.expand(*prefix.shape[:-1], q)
     last = torch.arange(q, device=prefix.device).clamp(max=prefix.shape[-1] - 1)

@@ -14,12 +14,12 @@ def forward(given: Given, causal: bool) -> tuple[Tensor, Tensor]:
     """out_k = sum_l w_kl u_l / total_k,  total_k = sum_l w_kl,  w_kl = e^(y_k (x_l - x*_k)).
 
     For y (R, q), x (R, n) and u (R, c, n), over the keys that are `there` (R, n), and l <= k if
-    causal; x*_k is the one among them that weighs most. Both are 0 where there is none. out is
-    (R, c, q), total is (R, q).
+    causal; x*_k is the one of them with the largest weight. Both are 0 if there is no such key. out
+    is (R, c, q), total is (R, q).
 
-    Computed in float64, and given in the type of the query. Where the device has no float64 (MPS)
-    it is computed in float32; out is then off by about 1e-6 of the largest value, and gradients,
-    which are differences, by more.
+    Computed in float64 and returned in the type of the query. A device without float64 (MPS)
+    computes in float32; out is then off by about 1e-6 of the largest value, and gradients, which
+    are differences, by more.
     """
     query, key, value, _ = given
     (R, q), c = query.shape, value.shape[1]

@@ -37,7 +37,7 @@ class FactoredWeights:
             return query[:, span].abs(), query[:, span] < 0
 
         def keys(span: slice) -> tuple[Tensor, Tensor]:
-            inside = key[:, span].clamp(low, high)  # keys that are not there may be anywhere
+            inside = key[:, span].clamp(low, high)  # masked keys may be anywhere
             above, below = high - inside, inside - low
             return torch.minimum(above, below), above > below
 
