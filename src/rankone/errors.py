@@ -19,7 +19,7 @@ class CorpusError(RankOneError):
 
 
 class ConflictError(RankOneError):
-    """The same context carries different labels, and the caller asked for none of that."""
+    """The same context carries different labels, which the caller does not allow."""
 
 
 class VectorError(RankOneError):
@@ -47,15 +47,15 @@ class OutputError(RankOneError):
 
 
 class TrainingError(RankOneError):
-    """A run diverged or was ended, or cannot be continued from where it is."""
+    """A run diverged, was ended, or cannot be resumed."""
 
 
 class AttentionError(RankOneError):
-    """Queries, keys, values and masks that do not fit together, or what the method cannot do."""
+    """Queries, keys, values and masks do not fit together, or the method cannot handle them."""
 
 
 class FunctionError(RankOneError):
-    """A function to approximate is not what Proposition 1 is about."""
+    """A function does not meet the assumptions of Proposition 1."""
 
 
 class SettingError(RankOneError):
@@ -69,11 +69,11 @@ class SettingError(RankOneError):
 
 
 class SizeError(RankOneError):
-    """What was asked for does not fit in memory."""
+    """The request does not fit in memory."""
 
 
 class ExportError(RankOneError):
-    """What was exported does not do what the model does."""
+    """The exported model does not behave like the original."""
 
 
 class ExtraError(RankOneError, ImportError):

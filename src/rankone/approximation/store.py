@@ -44,7 +44,11 @@ def load_approximation(directory: str | os.PathLike[str]) -> Approximation:
     report = parse_document(data, Report, home / REPORT, remedy=ANEW)
     if not report.sound:
         raise ModelError("its sizes do not match", where=str(home / REPORT), remedy=ANEW)
-    tensors = read_tensors(home / WEIGHTS)
+    try:
+        tensors = deserialize(read_bytes(home / WEIGHTS, missing=HERE))
+    except (ValueError, KeyError, safetensors.SafetensorError) as error:
+        what, where = f"cannot be read ({error})", str(home / WEIGHTS)
+        raise ModelError(what, where=where, remedy=ANEW) from None
     start = tensors.get("f2.start")
     steps = 0 if start is None or start.ndim != 2 else start.shape[1]
     network = empty_network(report, steps)
@@ -59,13 +63,6 @@ def load_approximation(directory: str | os.PathLike[str]) -> Approximation:
     loaded = report.approximation(network)
     check_whole(loaded, parse_document(data, dict[str, Any], home / REPORT), home / REPORT)
     return loaded
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return deserialize(read_bytes(path, missing=HERE))
-    except (ValueError, KeyError, safetensors.SafetensorError) as error:
-        raise ModelError(f"cannot be read ({error})", where=str(path), remedy=ANEW) from None
 
 
 def check_whole(loaded: Approximation, document: dict[str, Any], path: Path) -> None:

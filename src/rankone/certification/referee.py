@@ -182,7 +182,8 @@ class Referee:
         sizes = defaultdict[tuple[Hashable, int], list[int]](list)
         for (query, _), weights in attention.weights.items():
             for head, weight in enumerate(weights):
-                sizes[query, head].append(_exponent(weight))
+                mantissa, exponent = weight.mid().man_exp()
+                sizes[query, head].append(int(exponent) + int(mantissa).bit_length())
         self.needed = FIRST + max(max(found) - min(found) for found in sizes.values())
 
     def _watch(self, items: list[T]) -> Iterator[T]:
@@ -217,11 +218,6 @@ def neighbours(values: list[tuple[arb, int]], length: arb, *, final: bool) -> Ne
             return [], (i, j)
         found.append(((gap / length).lower(), (i, j)))
     return found, None
-
-
-def _exponent(x: arb) -> int:
-    mantissa, exponent = x.mid().man_exp()
-    return int(exponent) + int(mantissa).bit_length()
 
 
 def _floats(numbers: Iterable[arb]) -> tuple[Floats, Floats]:

@@ -75,7 +75,7 @@ def export(
 
 
 def _prepare_hf(model: Model, home: Path, out: Path, progress: Progress) -> PreparedHub:
-    """With the report and the certificate that are in the model directory."""
+    """Use the report and the certificate in the model directory."""
     from rankone.certification import read_certificate
     from rankone.interop.huggingface.export import prepare_hf
     from rankone.nn.store import CERTIFICATE
@@ -88,8 +88,8 @@ def _prepare_hf(model: Model, home: Path, out: Path, progress: Progress) -> Prep
 
 
 def _export_onnx(model: Model, out: Path, given: str | None, progress: Progress) -> OnnxExport:
-    """Compared on the file that was named: what a report names is not opened, for the directory
-    may be a stranger's."""
+    """Compare on the given file. The file named in a report is not opened: the model directory may
+    come from a stranger."""
     from rankone.interop.onnx.export import export_onnx
 
     progress("read", 0.0)

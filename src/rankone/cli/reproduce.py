@@ -124,7 +124,7 @@ def sweep(
 
 @contextlib.contextmanager
 def _reported(output: options.Output) -> Iterator[dict[str, Any]]:
-    """While runs are trained: where their progress goes."""
+    """Where to report progress while runs are trained."""
     from rankone.cli import console
 
     with (
@@ -138,7 +138,7 @@ def _reported(output: options.Output) -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def workers() -> Iterator[None]:
-    """A worker that dies breaks a pipe: that is reported, and must not end us as `| head` may."""
+    """A worker that dies breaks a pipe; this is reported, and must not end us as `| head` does."""
     if not hasattr(signal, "SIGPIPE"):
         yield
         return

@@ -161,7 +161,7 @@ def _in_parts(corpus: object) -> TypeGuard[Sequence[Corpus]]:
 
 
 def check_settings(**settings: Any) -> None:
-    """Refuse settings that mean nothing."""
+    """Refuse settings of the wrong type or out of range."""
     words = {
         "construction": tuple(CONSTRUCTIONS),
         "readout": get_args(choices.Readout),
@@ -181,7 +181,7 @@ def check_settings(**settings: Any) -> None:
 
 
 class Clock:
-    """Time per stage, reported to whoever shows progress; a stage may come again."""
+    """Time per stage, reported as progress; a stage may occur more than once."""
 
     def __init__(self, read: float, progress: Progress) -> None:
         self.seconds = {"read": read, "construct": 0.0, "verify": 0.0, "dense": 0.0}

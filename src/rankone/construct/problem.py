@@ -28,12 +28,12 @@ RESERVE = 0.25  # half of the margin is kept for machines that round in another 
 
 
 def joined(columns: Sequence[NDArray[T]]) -> NDArray[T]:
-    """The columns of all parts as one; that of a single part is not copied."""
+    """The columns of all parts as one; the column of a single part is not copied."""
     return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
 def bounds(parts: Sequence[Corpus]) -> list[int]:
-    """The number of the first token of every part, and behind the last: how many there are."""
+    """The number of the first token of every part, and the number of all tokens."""
     sizes: list[Any] = [part.n_tokens for part in parts]
     return [0, *np.cumsum(sizes).tolist()]
 
@@ -47,7 +47,7 @@ def end_to_end(parts: Sequence[Corpus]) -> Ints:
 
 
 def pieces(parts: Sequence[Corpus], first: int, last: int) -> Iterator[tuple[Corpus, slice]]:
-    """The parts that hold the tokens from `first` to behind `last`, and where in them."""
+    """The parts that hold the tokens `first` to `last` - 1, and where in each part they are."""
     for part, a in zip(parts, bounds(parts), strict=False):
         if a < last and first < a + part.n_tokens:
             yield part, slice(max(first - a, 0), min(last - a, part.n_tokens))
@@ -55,7 +55,7 @@ def pieces(parts: Sequence[Corpus], first: int, last: int) -> Iterator[tuple[Cor
 
 @dataclass(frozen=True)
 class Problem:
-    """A corpus in parts with what its tokens shall get, and how the network is to look.
+    """A corpus in parts with the labels its tokens should get, and the shape of the network.
 
     Tokens are numbered over all parts laid end to end. All parts have the words and labels of the
     first, ``corpus``. ``length`` counts the rows of the table of positions (1: none is needed),
@@ -76,7 +76,7 @@ class Problem:
 
     @cached_property
     def bounds(self) -> list[int]:
-        """The number of the first token of every part, and how many there are in all."""
+        """The number of the first token of every part, and the number of all tokens."""
         return bounds(self.parts)
 
     @property
@@ -89,17 +89,17 @@ class Problem:
 
     @cached_property
     def labels(self) -> Ints:
-        """What every token shall get, from 0; -1 where nothing is asked."""
+        """The label that every token should get, from 0; -1 where nothing is asked."""
         return joined([part.labels for part in self.targets.parts])
 
     @cached_property
     def contexts(self) -> Ints:
-        """The first token of every context of which something is asked."""
+        """The first token of every context for which a label is asked."""
         contexts = joined([part.contexts for part in self.targets.parts])
         return np.unique(contexts[self.labels >= 0])
 
     def named(self, token: int) -> tuple[str, str]:
-        """The word, and where it stood."""
+        """The word, and where it comes from."""
         number = bisect_right(self.bounds, token) - 1
         part, at = self.parts[number], token - self.bounds[number]
         return part.vocabulary[part.token_ids[at]], part.place(at)
@@ -123,7 +123,7 @@ class Draft(Protocol):
         """Whether to draw again, after this draw and the one `before` it have failed."""
 
     def refusal(self, draws: int) -> PrecisionError:
-        """What is too close, and what would help, after so many draws."""
+        """What is too close, and what would help, after this number of draws."""
 
 
 Draw = Callable[[Problem, np.random.Generator], Draft]
@@ -137,7 +137,7 @@ def pose(
     causal: bool = False,
     **network: Any,
 ) -> Problem:
-    """The problem of these parts, which share one vocabulary and one list of labels; `network` are
+    """The problem for these parts, which share one vocabulary and one list of labels; `network` has
     the other fields of `Problem`."""
     if not any((part.label_ids >= 0).any() for part in parts):
         raise CorpusError(
@@ -188,13 +188,13 @@ def given_vectors(
         return check_vectors(vectors, corpus.vocabulary)
     try:
         return check_vectors(read_vectors(vectors, corpus.vocabulary), corpus.vocabulary)
-    except VectorError as error:  # rows of the table are no lines of the file
+    except VectorError as error:  # rows of the table are not lines of the file
         where = os.fspath(vectors) if (error.where or "row").startswith("row") else error.where
         raise VectorError(error.what, where=where, remedy=error.remedy) from None
 
 
 def remarks_on(problem: Problem, positions: bool) -> tuple[str, ...]:
-    """What the paper's conditions forbid or leave without content, and what was done about it."""
+    """Which of the paper's conditions fail or say nothing here, and what was done about it."""
     remarks, targets, corpus = [], problem.targets, problem.corpus
     if targets.conflicts:
         remarks.append(

@@ -1,4 +1,4 @@
-"""Given token vectors: reading them from a file, and the conditions the theorem puts on them."""
+"""Given token vectors: how to read them, and the conditions that the theorem puts on them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SMALLEST, LARGEST = 1e-100, 1e100  # squares and products of positions must not 
 def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
     """Vectors for `words` from a text file in the manner of GloVe: a word and its numbers per line.
 
-    A first line with two whole numbers, as word2vec writes it, is passed over; so are other words,
-    a word that comes again, and blank lines.
+    A first line with two whole numbers, as word2vec writes it, is skipped; so are other words,
+    repeated words, and blank lines.
     """
     rows: dict[str, Floats] = {}
     wanted, dim, name = set(words), 0, printable(os.fspath(path))
@@ -110,7 +110,7 @@ def check_vectors(given: ArrayLike, words: Sequence[str]) -> Floats:
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
-    """One at a time: such files are large, and most of their words are not wanted."""
+    """Lines, one at a time: such files are large, and most of their words are not needed."""
     opened = gzip.open if os.fspath(path).endswith(".gz") else open
     try:
         with opened(Path(path), "rt", encoding="utf-8-sig", newline="\n") as file:

@@ -22,7 +22,7 @@ TOKENS, CONTEXTS, LONGEST = 6, 12, 60
 
 @dataclass(frozen=True)
 class ContextSample:
-    """Token number i stands in contexts[i]: keys of its sentence, one array per context.
+    """Token number i has the contexts contexts[i]: the keys of each sentence as an array.
 
     Everything is seen through one unit vector v: a key is v^T x, the query of the token
     ``queries[i]`` = v^T t, and scores are products of the two, times a scale.

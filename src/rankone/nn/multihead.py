@@ -129,8 +129,12 @@ class MultiheadRank1Attention(nn.Module):
                 L and S differ: then it is followed, as it may count from the end of both.
         """
         axis = _token_axis(self, query, key, value, key_padding_mask, attn_mask)
-        if need_weights:
-            _check_table(self.num_heads, query, key, axis)
+        tokens = query.shape[:-1]
+        if need_weights and (size := self.num_heads * math.prod(tokens) * key.shape[axis]) > TABLE:
+            raise refused(
+                f"need_weights asks for a table of {size:,} attention weights",
+                remedy="call it with need_weights=False: the output takes linear time and memory",
+            )
         if self.in_proj_weight is not None:
             w_q, w_k, w_v = torch.split(self.in_proj_weight, self._rows)
         else:
@@ -165,15 +169,6 @@ class MultiheadRank1Attention(nn.Module):
             f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, kdim={self.kdim}, "
             f"vdim={self.vdim}, bias={self.in_proj_bias is not None}, "
             f"batch_first={self.batch_first}, method={self.method!r}"
-        )
-
-
-def _check_table(heads: int, query: Tensor, key: Tensor, axis: int) -> None:
-    size = heads * math.prod(query.shape[:-1]) * key.shape[axis]
-    if size > TABLE:
-        raise refused(
-            f"need_weights asks for a table of {size:,} attention weights",
-            remedy="call it with need_weights=False: the output takes linear time and memory",
         )
 
 

@@ -15,7 +15,7 @@ from rankone.training.settings import Settings
 
 SPREAD = 8.0  # largest difference of two scores: logits of order 1 to 10 tell contexts apart best
 DRAWS = 1000  # each satisfies Lemma 2 with a probability above 1 / (number of words)
-POINTS = 4096  # most words for which v is proved to be as Lemma 2 demands; others are drawn alike
+POINTS = 4096  # most words for which v is proved to satisfy Lemma 2; v is drawn alike for more
 
 
 def initial(corpus: Corpus, settings: Settings) -> TokenClassifier:
@@ -26,7 +26,7 @@ def initial(corpus: Corpus, settings: Settings) -> TokenClassifier:
             network = TokenClassifier(
                 settings.network(corpus), dtype=getattr(torch, settings.dtype)
             )
-        except RuntimeError as error:  # what torch raises then
+        except RuntimeError as error:  # torch raises this if memory runs out
             raise MemoryError(str(error)) from None
     with torch.no_grad():
         network.table.mul_(settings.init_std)

@@ -17,7 +17,7 @@ from rankone.plural import plural
 
 T = TypeVar("T")
 CPU = torch.device("cpu")
-MOST_THREADS = max(64, os.cpu_count() or 1)  # a run may go on on a machine with fewer cores
+MOST_THREADS = max(64, os.cpu_count() or 1)  # a run may be resumed on a machine with fewer cores
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Processes:
         return self.rank == 0
 
     def add(self, tensors: Sequence[Tensor]) -> None:
-        """The sums over all processes, in place; one message for all tensors."""
+        """Replace tensors by their sums over all processes; one message for all of them."""
         if self.world > 1:
             flat = torch.cat([x.reshape(-1) for x in tensors])
             distributed.all_reduce(flat)
@@ -50,7 +50,7 @@ class Processes:
                 distributed.broadcast(x, 0)
 
     def first_does(self, work: Callable[[], T]) -> T | None:
-        """What the first process does for all. If it refuses, all of them end."""
+        """Let the first process do the work for all. If it raises an error, all of them end."""
         value, refusal = None, None
         if self.first:
             try:
@@ -62,7 +62,7 @@ class Processes:
         return value
 
     def tell(self, value: T) -> T:
-        """What the first process has."""
+        """The value that the first process has."""
         if self.world == 1:
             return value
         held = [value]
@@ -109,7 +109,7 @@ def join(device: str) -> Iterator[Processes]:
 
 @contextlib.contextmanager
 def arithmetic(threads: int) -> Iterator[None]:
-    """So many threads of torch, and subnormal numbers taken as 0.
+    """Set the number of torch's threads, and treat subnormal numbers as 0.
 
     Squares of small gradients are subnormal, and each takes as long as a hundred others.
     """
@@ -124,7 +124,7 @@ def arithmetic(threads: int) -> Iterator[None]:
 
 
 def check_threads(threads: int) -> int:
-    """Refuse what no machine can start: torch would end the process."""
+    """Refuse more threads than a machine can start: torch would end the process."""
     cores = plural(os.cpu_count() or 1, "core")
     wanted = f"a whole number from 1 to {MOST_THREADS}; this machine has {cores}"
     sound = type(threads) is int and 1 <= threads <= MOST_THREADS

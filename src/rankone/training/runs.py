@@ -117,7 +117,7 @@ def _nothing(*_: Any) -> None:
 
 @contextlib.contextmanager
 def _ended(running: Mapping[Connection, tuple[str, BaseProcess]]) -> Iterator[None]:
-    """Whatever happens, no worker is left."""
+    """End all workers, whatever happens."""
     try:
         yield
     finally:
@@ -128,7 +128,7 @@ def _ended(running: Mapping[Connection, tuple[str, BaseProcess]]) -> Iterator[No
 
 @contextlib.contextmanager
 def _made(home: Path) -> Iterator[None]:
-    """A directory; if the work fails, what is still empty of it is removed."""
+    """Make a directory; if the work fails, directories that are still empty are removed."""
     new = [path for path in (home, *home.parents) if not path.exists()]
     try:
         make_directory(home.parent)
@@ -156,13 +156,13 @@ def _start(given: tuple[Any, ...]) -> tuple[Connection, BaseProcess]:
         if blocks:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
     theirs.close()
-    with contextlib.suppress(ConnectionError):  # it is gone already: `_received` will tell
+    with contextlib.suppress(ConnectionError):  # it has ended already: `_received` reports that
         ours.send(given)  # not as arguments: a worker that is killed early would hold us for ever
     return ours, process
 
 
 def _train(parent_end: Connection) -> None:
-    """What a worker does. It must not live on when the process that started it was killed."""
+    """What a worker does. It must not outlive the process that started it."""
     parent = parent_process()
     assert parent is not None
 
@@ -199,7 +199,7 @@ def _train(parent_end: Connection) -> None:
 
 
 def _received(connection: Connection, out: Path) -> Trained | EpochLine:
-    """What a worker has sent: an epoch, or what came of the run, be it an error."""
+    """What a worker has sent: an epoch, or the result of the run; an error is raised."""
     try:
         sent = pickle.loads(connection.recv_bytes())
     except (EOFError, ConnectionError):

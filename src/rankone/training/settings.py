@@ -1,4 +1,4 @@
-"""Every choice of the experiment, by name. What the paper states has its value as default."""
+"""All settings of the experiment. The defaults are the paper's values, where it gives them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LARGEST = (1 << 31) - 1
 LEAST = {"depth": 1, "epochs": 1, "batch_size": 1, "dim": 1, "heads": 1, "max_length": 1}
 MOST = {
     "depth": 1000,
-    "epochs": 1_000_000,  # each has a line in checkpoints
+    "epochs": 1_000_000,  # each epoch has a line in checkpoints
     "patience": 1_000_000,
     "max_length": 1 << 24,
 }
-CHANGEABLE = "epochs", "patience", "lr", "schedule", "accuracy"  # while a run is under way
+CHANGEABLE = "epochs", "patience", "lr", "schedule", "accuracy"  # when a run is resumed
 CHOICES: dict[str, Any] = {
     "attention": TrainedAttention,
     "optimizer": Optimizer,
@@ -98,7 +98,7 @@ class Settings:
             )
 
     def _check_effects(self) -> None:
-        """Refuse what would be ignored."""
+        """Refuse settings that would be ignored."""
         for name, needed, value, there in (
             ("heads", "attention", "softmax", self.attention == "softmax"),
             ("head_size", "attention", "softmax", self.attention == "softmax"),

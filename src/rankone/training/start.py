@@ -65,7 +65,7 @@ def start(
 
 
 def settings_of(named: Mapping[str, Any]) -> Settings:
-    """Settings from a mapping, in which every name has to be one."""
+    """Settings from a mapping; unknown names are refused."""
     for name in named:
         if name not in NAMES:
             raise SettingError(
@@ -109,7 +109,7 @@ LOGGER = logging.getLogger("rankone")
 
 
 def watch(run: Run, evaluation: Evaluation) -> list[str]:
-    """Forget a best epoch that patience does not compare with any more."""
+    """Forget a best epoch that patience can no longer be compared with."""
     best = run.place.best
     if best is None or (run.settings.patience and best.corpus == evaluation.watched):
         return []
@@ -125,7 +125,7 @@ def watch(run: Run, evaluation: Evaluation) -> list[str]:
 def announce(
     directory: RunDirectory | None, changed: list[str], remarks: list[str], *, resume: bool
 ) -> None:
-    """At once: the report may be hours away."""
+    """Log the remarks at once: the report may be hours away."""
     for remark in remarks:
         LOGGER.info(remark)
     if directory is None or not resume:
@@ -147,7 +147,7 @@ def begin_writing(
     run: Run,
     document: Document,
 ) -> Log:
-    """The log, and of a new run its first checkpoint; where that fails, nothing is left."""
+    """Open the log and, for a new run, write a first checkpoint; if that fails, nothing is left."""
     with contextlib.ExitStack() as new:
         if directory is not None:
             new.enter_context(made(directory.path))
@@ -164,7 +164,7 @@ def begin_writing(
 
 @contextlib.contextmanager
 def _taken_back(path: Path | None) -> Iterator[None]:
-    """A checkpoint of a run that cannot begin."""
+    """Remove the checkpoint of a run that cannot begin."""
     try:
         yield
     except BaseException:
@@ -174,7 +174,7 @@ def _taken_back(path: Path | None) -> Iterator[None]:
 
 
 def share(run: Run) -> None:
-    """All processes begin where the first one is."""
+    """Let all processes begin where the first one is."""
     if run.processes.world > 1:
         place = run.processes.tell(run.place)
         if not run.processes.first:

@@ -1,4 +1,4 @@
-"""Which of the choices that the paper does not state make its curve slow: one changed at a time."""
+"""Which of the settings that the paper leaves open make its curve slow: change one at a time."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _nothing(*, now: bool = False) -> None:
 def check_inputs(
     corpus: Corpus, others: list[Corpus], settings: Settings, directory: RunDirectory | None
 ) -> None:
-    """Before all the work, not after."""
+    """Check memory and patience before any work is done."""
     check_memory(corpus, settings)
     if settings.patience and not others:
         found = directory and directory.found

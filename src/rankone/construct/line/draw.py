@@ -28,7 +28,7 @@ KEY = 1.0  # keys of tokens lie in [-1, 1],
 STEP = 0.5  # those of positions in [-1/2, 1/2], so a sequence id lies in [-3/2, 3/2]
 QUERY = 2.0  # scores lie in [-3, 3]
 SPREAD = 1.0, 16.0  # largest difference of two scores: logits of order 1 to 10 separate best
-SHARES = 4.0 ** -np.arange(12)  # of the line that context may take, beside the token's own place
+SHARES = 4.0 ** -np.arange(12)  # of the line that context may take, next to the token's own place
 ROUNDING = 1e-3  # output error by rounding that is accepted for the sake of fewer units
 
 

@@ -203,14 +203,10 @@ def _certificate(certificate: Certificate | None) -> str:
 
 
 def _table(rows: Rows) -> str:
-    lines = [f"| {name} | {_cell(value)} |" for name, value in rows]
-    return "\n".join(["| | |", "|---|---|", *lines, ""])
+    cells = [(name, value.replace("|", "\\|").replace("\n", " ")) for name, value in rows]
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {cell} |" for name, cell in cells), ""])
 
 
 def _code(text: str) -> str:
     text = " ".join(text.split("\n"))
     return f"`` {text} ``" if "`" in text else f"`{text}`"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

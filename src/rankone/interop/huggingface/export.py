@@ -146,7 +146,7 @@ def as_pretrained(model: Model) -> RankOneForTokenClassification:
 
 
 def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:
-    """What transformers writes, after a look at whether it comes back as it was."""
+    """The files that transformers writes, once it is checked that they can be read back."""
     try:
         with tempfile.TemporaryDirectory() as scratch, _without_bars():
             as_pretrained(model).save_pretrained(scratch)
@@ -162,7 +162,7 @@ def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:
 
 
 def check_hf_target(directory: str | os.PathLike[str]) -> Path:
-    """A new directory, an empty one, or an earlier export."""
+    """Allow a new directory, an empty one, or an earlier export."""
     return check_new(directory, FILES, _is_export)
 
 
@@ -175,7 +175,7 @@ def _is_export(home: Path) -> bool:
 
 @contextlib.contextmanager
 def _without_bars() -> Iterator[None]:
-    """transformers shows a bar for what takes a millisecond; ours is above it."""
+    """Hide the progress bars of transformers, for work that takes a millisecond."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
