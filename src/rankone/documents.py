@@ -48,6 +48,14 @@ def read_document(
     return found
 
 
+def has_field(path: Path, name: str, value: object) -> bool:
+    """Whether there is a document at `path` that has this value in a field."""
+    try:
+        return read_document(path, dict[str, Any]).get(name) == value
+    except ModelError:
+        return False
+
+
 def read_bytes(
     path: str | os.PathLike[str],
     *,

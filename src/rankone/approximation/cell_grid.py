@@ -58,7 +58,7 @@ class CellGrid:
         return max(16, (1 << 15) // self.n)
 
     def batches(self, sequences: int) -> Iterator[slice]:
-        """Cut so many sequences into batches."""
+        """Cut a number of sequences into batches."""
         return (slice(i, i + self.at_once) for i in range(0, sequences, self.at_once))
 
     def volume_root(self, p: float) -> float:

@@ -74,7 +74,9 @@ def error_bound(
     ramps = min(1.0, n * grid.d * (D - 1) * built.delta)
 
     size = float(np.abs(level).max()) + modulus(radius)
-    of_f = function_rounding(target, modulus, size=size, norm=domain_norm(grid))
+    x = np.maximum(np.abs(grid.low), np.abs(grid.high))
+    norm = float(x.max() * np.sqrt(n * ((x / x.max()) ** 2).sum()))  # the largest |X|
+    of_f = function_rounding(target, modulus, size=size, norm=norm)
     rounding = every * (2 * of_f + network_rounding(built, grid))
 
     distinct = 1.0 if grid.positions else float(np.prod(1 - np.arange(n) / grid.tokens))
@@ -167,9 +169,3 @@ def well_apart(built: Built, grid: CellGrid) -> bool:
     """Whether rounding cannot move a context id from its level, or its plane, to the next."""
     kind = "linear" if isinstance(built.f2, TiltedStairs) else "constant"
     return bool(APART[kind] * id_rounding(built, grid) <= built.mapping.gap)
-
-
-def domain_norm(grid: CellGrid) -> float:
-    """The largest |X| on the domain."""
-    largest = np.maximum(np.abs(grid.low), np.abs(grid.high))
-    return float(largest.max() * np.sqrt(grid.n * ((largest / largest.max()) ** 2).sum()))

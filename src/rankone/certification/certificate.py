@@ -20,7 +20,7 @@ from rankone.files import write_file
 from rankone.nn import Model
 
 FORMAT, VERSION = "rankone certificate", 2
-MOST = 10**9  # digits: a number with that many takes half a gigabyte
+MOST = 10**9  # digits: such a number takes half a gigabyte
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]

@@ -67,10 +67,6 @@ class TokenizerFile:
     model: WordLevel
 
 
-def is_hub(config: Any) -> bool:
-    return isinstance(config, dict) and config.get("model_type") == MODEL_TYPE
-
-
 def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words, Words]:
     """The configuration as we write it, the vocabulary and the labels."""
     version = config.get("format_version")

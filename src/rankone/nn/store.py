@@ -20,7 +20,14 @@ from safetensors.torch import load_file
 from safetensors.torch import save as serialize
 
 from rankone import choices
-from rankone.documents import convert_document, dump, parse_document, read_bytes, read_document
+from rankone.documents import (
+    convert_document,
+    dump,
+    has_field,
+    parse_document,
+    read_bytes,
+    read_document,
+)
 from rankone.errors import ModelError
 from rankone.files import check_new, drop, drop_link, write_directory, write_file
 from rankone.nn import hub
@@ -106,14 +113,7 @@ def contents_of(
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
     """Allow a new directory, an empty one, or an earlier model of ours."""
-    return check_new(directory, FILES, _is_ours)
-
-
-def _is_ours(home: Path) -> bool:
-    try:
-        return read_document(home / CONFIG, dict[str, Any]).get("format") == FORMAT
-    except ModelError:
-        return False
+    return check_new(directory, FILES, lambda home: has_field(home / CONFIG, "format", FORMAT))
 
 
 def load(
@@ -131,7 +131,7 @@ def load(
             "no such directory", where=str(home), remedy="name a directory that memorize wrote"
         )
     found = read_document(home / CONFIG, dict[str, Any], remedy=ANEW, missing=HERE)
-    if hub.is_hub(found):
+    if found.get("model_type") == hub.MODEL_TYPE:
         found, words, labels = hub.translate(found, home)
         config, path = _config(found, home / CONFIG), home / hub.TOKENIZER
         check_words(words, config.network.vocabulary - 1, path)

@@ -8,7 +8,7 @@ import torch
 from rankone.construct.theorem2.projection import draw_directions, measure
 from rankone.corpus import Corpus
 from rankone.errors import SettingError
-from rankone.nn import Block, Rank1Attention, TokenClassifier
+from rankone.nn import Rank1Attention, TokenClassifier
 from rankone.nn.ragged import Ragged
 from rankone.spans import spans
 from rankone.training.settings import Settings
@@ -48,7 +48,6 @@ def construct(network: TokenClassifier, corpus: Corpus, seed: int) -> None:
         z = z + network.positions[sentences.positions]
     seen = network.table
     for number, block in enumerate(network.blocks):
-        assert isinstance(block, Block)
         assert isinstance(block.attention, Rank1Attention)
         construct_projections(block.attention, seen, [seed, number])
         z = block.ragged(z, sentences)

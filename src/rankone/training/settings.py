@@ -44,7 +44,7 @@ class Settings:
     the two tables; that of matrices follows from their fan-in.
     ``schedule`` "linear" lets the learning rate ``lr`` decay to 0. ``accuracy`` is counted as the
     epoch runs ("running") or with the weights at its end ("after"). ``patience`` ends a run when
-    the evaluation has not improved for so many epochs, and keeps the best one (0: never).
+    the evaluation has not improved for this number of epochs, and keeps the best (0: never).
 
     What would have no effect is refused: heads without softmax, momentum without SGD, a length of
     the table of positions without positions.

@@ -114,7 +114,7 @@ def closeness(line: Line, problem: Problem) -> Closeness:
 
 
 def refusal(found: Closeness, problem: Problem, draws: int) -> PrecisionError:
-    """After so many `draws`, the last of which was `found`."""
+    """The error after a number of `draws`, the last of which was `found`."""
     source, longest = problem.corpus.source, problem.longest
     after = f"after {plural(draws, 'draw')}"
     if found.expected < RESERVE / 4:

@@ -182,7 +182,7 @@ def _figures(report: Report) -> Rows:
 
 def _certificate(certificate: Certificate | None) -> str:
     if certificate is None:
-        return "None: what is said above was run, not proved. `rankone certify` proves it.\n"
+        return "None: the figures above were measured, not proved. `rankone certify` proves them.\n"
     corpus = _code(PurePath(certificate.source).name)
     rows = [
         ("outcome", f"**{certificate.outcome.value}**"),

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 
 from rankone.certification import Certificate
 from rankone.certification.certificate import model_hashes
-from rankone.documents import convert_document, dump, read_document
+from rankone.documents import convert_document, dump, has_field
 from rankone.errors import ExportError, ModelError, OutputError
 from rankone.extras import extra
 from rankone.files import check_new, write_directory
@@ -163,14 +163,8 @@ def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:
 
 def check_hf_target(directory: str | os.PathLike[str]) -> Path:
     """Allow a new directory, an empty one, or an earlier export."""
-    return check_new(directory, FILES, _is_export)
-
-
-def _is_export(home: Path) -> bool:
-    try:
-        return hub.is_hub(read_document(home / CONFIG, dict[str, Any]))
-    except ModelError:
-        return False
+    kind = "model_type", hub.MODEL_TYPE
+    return check_new(directory, FILES, lambda home: has_field(home / CONFIG, *kind))
 
 
 @contextlib.contextmanager
