@@ -10,6 +10,7 @@ respect to the values. <h, A'(g)> = <A(h), g> shows how to differentiate A'.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -27,8 +28,10 @@ library.define(
     "(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? there, Tensor out, "
     "Tensor total, bool causal) -> (Tensor, Tensor, Tensor)",
 )
-attention_forward = torch.ops.rankone.attention.default
-attention_backward = torch.ops.rankone.attention_backward.default
+Forward = Callable[..., tuple[Tensor, Tensor]]
+Gradients = Callable[..., tuple[Tensor, Tensor, Tensor]]
+attention_forward: Forward = torch.ops.rankone.attention.default
+attention_backward: Gradients = torch.ops.rankone.attention_backward.default
 
 
 class LinearAttention(torch.autograd.Function):
@@ -38,8 +41,7 @@ class LinearAttention(torch.autograd.Function):
     def forward(
         query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, causal: bool
     ) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = attention_forward(query, key, value, there, causal)
-        return found
+        return attention_forward(query, key, value, there, causal)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -60,8 +62,7 @@ class LinearAttention(torch.autograd.Function):
         query, key, value, there, out, total = ctx.saved_tensors
 
         def mean(values: Tensor) -> Tensor:
-            found: Tensor = attention_forward(query, key, values, there, ctx.causal)[0]
-            return found
+            return attention_forward(query, key, values, there, ctx.causal)[0]
 
         def slope(along: Tensor) -> Tensor:
             along = along.unsqueeze(1)
@@ -87,8 +88,7 @@ class Transpose(torch.autograd.Function):
     ) -> Tensor:
         value = key.new_zeros(*grad.shape[:2], key.shape[-1])
         result = attention_forward(query, key, value, there, causal)
-        found: Tensor = attention_backward(grad, query, key, value, there, *result, causal)[2]
-        return found
+        return attention_backward(grad, query, key, value, there, *result, causal)[2]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
@@ -108,8 +108,7 @@ def gradients(
     """What `attention_backward` computes, in differentiable operations."""
 
     def mean(values: Tensor) -> Tensor:
-        found: Tensor = attention_forward(query, key, values, there, causal)[0]
-        return found
+        return attention_forward(query, key, values, there, causal)[0]
 
     def transpose(grads: Tensor) -> Tensor:
         found: Tensor = Transpose.apply(grads, query, key, there, causal)  # type: ignore[no-untyped-call]
@@ -137,8 +136,7 @@ class Backward(torch.autograd.Function):
 
     @staticmethod
     def forward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
-        found: tuple[Tensor, Tensor, Tensor] = attention_backward(*given)
-        return found
+        return attention_backward(*given)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:  # noqa: ARG004
