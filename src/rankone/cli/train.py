@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -23,8 +23,10 @@ LAST = {"running": "last epoch, as it ran", "after": "last epoch"}
 
 
 @dataclass(frozen=True)
-class Run(options.Training):
+class Run:
     """Settings of a single run."""
+
+    PANEL: ClassVar = None
 
     depth: Annotated[int, option("Number of blocks.", "N", min=1)] = 1
     epochs: Annotated[int, option("Passes over the file.", "N", min=1)] = 400
@@ -52,6 +54,7 @@ class Run(options.Training):
 def train(
     context: typer.Context,
     file: options.File,
+    run: Run,
     out: Annotated[
         Path | None, options.out("DIR", "Write log, checkpoints and the model here.")
     ] = None,
@@ -74,7 +77,7 @@ def train(
     ] = 1,
     device: Annotated[str, option("Device to compute on: cpu, cuda, ...")] = "cpu",
     *,
-    run: Run,
+    training: options.Training,
     reading: options.Reading,
     output: options.Output,
 ) -> None:
@@ -87,7 +90,7 @@ def train(
     first = options.first_process()
     if not first:
         output = options.Output(quiet=True)
-    settings = running.explicit(context, **vars(run))
+    settings = running.explicit(context, **vars(run), **vars(training))
     given = running.explicit(context, threads=threads, checkpoint_seconds=checkpoint_seconds)
     again = ["rankone", "train", file, "--out", str(out), "--resume"]
     again += [word for other in evaluate or () for word in ("--evaluate", other)]
