@@ -21,7 +21,7 @@ from rankone.errors import SettingError, SizeError
 from rankone.progress import Progress
 
 TOKENS, GRID, SAMPLES = 2, 32, 1 << 16  # defaults
-FIRST = 2  # the grid that an error is first measured on
+FIRST = 2  # the first grid on which the error is measured
 SLACK = 1.03  # factor by which a grid is finer than the last error suggests
 FASTEST = {"constant": 1.2, "linear": 3.0}  # exponents above the rate at which an error can fall
 

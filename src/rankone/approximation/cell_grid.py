@@ -54,7 +54,7 @@ class CellGrid:
 
     @property
     def at_once(self) -> int:
-        """How many sequences go through the network in one batch."""
+        """The number of sequences in one batch."""
         return max(16, (1 << 15) // self.n)
 
     def batches(self, sequences: int) -> Iterator[slice]:

@@ -150,7 +150,7 @@ def product_of_others(x: Floats) -> Floats:
 
 
 def product_constant(s: TokenBox) -> float:
-    """Entry (k, l) of the derivative in one coordinate is a product of the n - 2 left over."""
+    """Entry (k, l) of the derivative in one coordinate is a product of n - 2 others."""
     return (s.n - 1) * max(1.0, float(s.largest.max())) ** max(0, s.n - 2)
 
 

@@ -20,12 +20,12 @@ PROBES = 64
 ULPS = 2  # units in the last place that f may be off, in its input and its output
 EPSILON = float(np.finfo(np.float64).eps)
 ORDER = "use positions=True (--positions) if the order of tokens matters"
-RETRIED = 256  # sequences that are tried one by one after a failure
+RETRIED = 256  # sequences tried one by one after a failure
 
 
 @dataclass(frozen=True)
 class Target:
-    """f from (batch, n, d) to (batch, n, m); every value it gives is checked.
+    """f from (batch, n, d) to (batch, n, m); every value it returns is checked.
 
     ``outputs`` is m, ``name`` its name in messages, ``epsilon`` and ``tiny`` the rounding of its
     numbers: of numbers of size 1, and of the smallest.

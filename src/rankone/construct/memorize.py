@@ -63,7 +63,7 @@ def memorize(
     `token_column` and `label_column` choose among its columns. It may also be a list of corpora,
     the parts of one, which share one vocabulary and one list of labels: the weights do not depend
     on where it is cut. `construction` is the way to the weights. `vectors` gives the token table:
-    an array with a row per word of ``corpus.vocabulary``, or a file in the manner of GloVe; without
+    an array with a row per word of ``corpus.vocabulary``, or a file in the format of GloVe; without
     it the construction chooses the table. `positions` adds positional encodings (Corollary 2; off:
     Corollary 1); `max_length` makes their table longer than the longest sentence. `head_size` is
     s, the matrices keep rank 1. `readout` is "merged" (units only where labels change) or "paper"

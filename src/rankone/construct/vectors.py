@@ -23,7 +23,7 @@ SMALLEST, LARGEST = 1e-100, 1e100  # squares and products of positions must not 
 
 
 def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
-    """Vectors for `words` from a text file in the manner of GloVe: a word and its numbers per line.
+    """Vectors for `words` from a text file in GloVe format: a word and its numbers per line.
 
     A first line with two whole numbers, as word2vec writes it, is skipped; so are other words,
     repeated words, and blank lines.
