@@ -33,18 +33,18 @@ def read_document(
     path: str | os.PathLike[str],
     kind: type[T],
     *,
-    error: type[RankOneError] = ModelError,
     remedy: str = ANEW,
     missing: str = "check the path",
 ) -> T:
     """The document at `path`, as an instance of `kind`: a frozen dataclass, a TypedDict, a
     ``list[str]``. Ranges are part of a field's type, as in ``Annotated[int, msgspec.Meta(ge=1)]``.
     A repeated field is refused, unless the file is so large that checking would take long."""
-    data = read_bytes(path, error=error, missing=missing)
-    found = parse_document(data, kind, path, error, remedy)
+    data = read_bytes(path, missing=missing)
+    found = parse_document(data, kind, path, remedy=remedy)
     twice = _repeated(data) if len(data) <= SMALL else None
     if twice is not None:
-        raise error(f"{twice}: there are two of this name", where=os.fspath(path), remedy=remedy)
+        what = f"{twice}: there are two of this name"
+        raise ModelError(what, where=os.fspath(path), remedy=remedy)
     return found
 
 
@@ -92,18 +92,13 @@ def parse_document(
 
 
 def convert_document(
-    value: Any,
-    kind: type[T],
-    where: str | os.PathLike[str],
-    error: type[RankOneError] = ModelError,
-    remedy: str = ANEW,
+    value: Any, kind: type[T], where: str | os.PathLike[str], remedy: str = ANEW
 ) -> T:
     """The same for a value that has been read already, such as a part of a document."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
-        what = _explained(problem)
-    raise error(what, where=os.fspath(where), remedy=remedy) from None
+        raise ModelError(_explained(problem), where=os.fspath(where), remedy=remedy) from None
 
 
 def figures(result: Any, *but: str) -> dict[str, Any]:
