@@ -1,4 +1,4 @@
-"""Names for the arrays that are passed around; shapes are said where they matter."""
+"""Names for the arrays that are passed around; shapes are given where they matter."""
 
 from __future__ import annotations
 

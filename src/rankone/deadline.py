@@ -1,4 +1,4 @@
-"""A limit on the time that work may take, which the loops inside it keep."""
+"""A time limit that long loops check as they run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _deadline: ContextVar[float] = ContextVar("deadline", default=inf)
 
 
 class TimeIsUpError(Exception):
-    """The time that was given is over. Whoever set a limit catches it: no user ever sees it."""
+    """The time limit has passed. The code that set it catches this, so users never see it."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Within, `tick` raises `TimeIsUpError` once so many seconds have passed.
+    """Inside, `tick` raises `TimeIsUpError` once the time has passed.
 
-    Like `numpy.errstate` it holds for what is called inside, however deep. A limit inside another
-    one can only be earlier.
+    Like `numpy.errstate`, it applies to everything that is called inside. A limit inside another
+    one can only make it shorter.
     """
     token = _deadline.set(min(_deadline.get(), time.perf_counter() + seconds))
     try:
@@ -30,7 +30,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def tick() -> None:
-    """To be called in every loop that may take long, many times a second."""
+    """Check the limit: call this many times a second in every loop that may take long."""
     if time.perf_counter() > _deadline.get():
         raise TimeIsUpError
 

@@ -1,8 +1,9 @@
-"""JSON documents: each has one description of its fields, a type, and is read through it or not."""
+"""JSON documents: a type describes the fields of each, and is checked when it is read."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from rankone.errors import ModelError, RankOneError
 ANEW = "write it again"
 SMALL = 1 << 20  # bytes
 T = TypeVar("T")
-# How msgspec names what JSON has, in the words of whoever has to repair a file.
+# Plain words for the types of JSON, whose names come from msgspec.
 WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -32,19 +33,27 @@ def read_document(
     path: str | os.PathLike[str],
     kind: type[T],
     *,
-    error: type[RankOneError] = ModelError,
     remedy: str = ANEW,
     missing: str = "check the path",
 ) -> T:
     """The document at `path`, as an instance of `kind`: a frozen dataclass, a TypedDict, a
-    ``list[str]``. Ranges stand next to the field, as in ``Annotated[int, msgspec.Meta(ge=1)]``. A
-    field that is there twice is refused, unless the file is so large that looking would cost."""
-    data = read_bytes(path, error=error, missing=missing)
-    found = parse_document(data, kind, path, error, remedy)
+    ``list[str]``. Ranges are part of a field's type, as in ``Annotated[int, msgspec.Meta(ge=1)]``.
+    A repeated field is refused, unless the file is so large that checking would take long."""
+    data = read_bytes(path, missing=missing)
+    found = parse_document(data, kind, path, remedy=remedy)
     twice = _repeated(data) if len(data) <= SMALL else None
     if twice is not None:
-        raise error(f"{twice}: there are two of this name", where=os.fspath(path), remedy=remedy)
+        what = f"{twice}: there are two of this name"
+        raise ModelError(what, where=os.fspath(path), remedy=remedy)
     return found
+
+
+def has_field(path: Path, name: str, value: object) -> bool:
+    """Whether there is a document at `path` that has this value in a field."""
+    try:
+        return read_document(path, dict[str, Any]).get(name) == value
+    except ModelError:
+        return False
 
 
 def read_bytes(
@@ -83,34 +92,47 @@ def parse_document(
 
 
 def convert_document(
-    value: Any,
-    kind: type[T],
-    where: str | os.PathLike[str],
-    error: type[RankOneError] = ModelError,
-    remedy: str = ANEW,
+    value: Any, kind: type[T], where: str | os.PathLike[str], remedy: str = ANEW
 ) -> T:
-    """The same for what was read already, such as a part of a document."""
+    """The same for a value that has been read already, such as a part of a document."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
-        what = _explained(problem)
-    raise error(what, where=os.fspath(where), remedy=remedy) from None
+        raise ModelError(_explained(problem), where=os.fspath(where), remedy=remedy) from None
+
+
+def figures(result: Any, *but: str) -> dict[str, Any]:
+    """The fields of a result as JSON has them, but for some, and before them whether it is ok."""
+    names = [field.name for field in dataclasses.fields(result) if field.name not in but]
+    return {"ok": result.ok, **{name: _plain(getattr(result, name)) for name in names}}
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value
 
 
 def dumps(document: Any, *, indent: int | None = None, ascii: bool = False) -> str:
-    """A document as JSON, without a line end. Everything that is written or printed comes from
-    here, so NaN and Infinity, which JSON does not have, never do."""
+    """A document as JSON, without a line end. All JSON that is written or printed comes from here,
+    so it never contains NaN or Infinity."""
     return json.dumps(document, ensure_ascii=ascii, indent=indent, allow_nan=False)
 
 
 def dump(document: Any, indent: int | None = None) -> bytes:
-    """The contents of a file. Words are checked when they are read; what is no Unicode here is in
-    the name of a file, and becomes a question mark."""
+    """The contents of a file. Words are checked when they are read; only names of files may hold
+    what is not Unicode, which becomes a question mark."""
     return (dumps(document, indent=indent) + "\n").encode(errors="replace")
 
 
 def _repeated(data: bytes) -> str | None:
-    """A name that an object of the document has twice, of which msgspec keeps the last."""
+    """A name that occurs twice in one object of the document; msgspec keeps the last."""
     repeated: list[str] = []
 
     def look(pairs: list[tuple[str, Any]]) -> None:
@@ -118,7 +140,7 @@ def _repeated(data: bytes) -> str | None:
         if len(set(names)) < len(names):
             repeated.extend(name for name in names if names.count(name) > 1)
 
-    with contextlib.suppress(ValueError, RecursionError):  # what msgspec has taken is read
+    with contextlib.suppress(ValueError, RecursionError):  # msgspec has read it already
         json.loads(data, object_pairs_hook=look, parse_int=str)
     return repeated[0] if repeated else None
 

@@ -23,11 +23,11 @@ STYLE: dict[Any, Any] = {
 
 
 def write_plots(home: Path, plots: Mapping[str, Callable[[], Figure]]) -> list[Path]:
-    """Each as PNG and SVG; returns the files."""
+    """Write each plot as PNG and SVG; returns the files."""
     files = []
     try:
         with matplotlib.rc_context(STYLE), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a letter that the font does not have
+            warnings.simplefilter("ignore", UserWarning)  # a letter missing from the font
             for name, plot in plots.items():
                 figure = plot()
                 for suffix in ("png", "svg"):

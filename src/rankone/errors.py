@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+
 
 class RankOneError(Exception):
     """Something the user can fix: `where` it is, `what` is wrong, and the `remedy`."""
@@ -17,7 +19,7 @@ class CorpusError(RankOneError):
 
 
 class ConflictError(RankOneError):
-    """The same context carries different labels, and the caller asked for none of that."""
+    """The same context carries different labels, which the caller does not allow."""
 
 
 class VectorError(RankOneError):
@@ -49,27 +51,33 @@ class OutputError(RankOneError):
 
 
 class TrainingError(RankOneError):
-    """A run diverged or was ended, or cannot be continued from where it is."""
+    """A run diverged, was ended, or cannot be resumed."""
 
 
 class AttentionError(RankOneError):
-    """Queries, keys, values and masks that do not fit together, or what the method cannot do."""
+    """Queries, keys, values and masks do not fit together, or the method cannot handle them."""
 
 
 class FunctionError(RankOneError):
-    """A function to approximate is not what Proposition 1 is about."""
+    """A function does not meet the assumptions of Proposition 1."""
 
 
 class SettingError(RankOneError):
     """A setting cannot be used, or two settings do not go together."""
 
+    @classmethod
+    def unless(cls, sound: bool, name: str, value: object, wanted: str) -> None:
+        """Refuse the value of a setting that is not sound; the remedy is to give what is wanted."""
+        if not sound:
+            raise cls(f"{name} cannot be {reprlib.repr(value)}", remedy=f"give {wanted}")
+
 
 class SizeError(RankOneError):
-    """What was asked for does not fit in memory."""
+    """The request does not fit in memory."""
 
 
 class ExportError(RankOneError):
-    """What was exported does not do what the model does."""
+    """The exported model does not behave like the original."""
 
 
 class ExtraError(RankOneError, ImportError):

@@ -1,4 +1,4 @@
-"""Extras: what is imported here need not be installed; the error says how to install it."""
+"""Optional dependencies: if one is missing, the error says how to install it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rankone.errors import ExtraError
 
 @contextlib.contextmanager
 def extra(name: str, purpose: str) -> Iterator[None]:
-    """Import inside; what is missing becomes one line that says which extra to install."""
+    """Import inside: a missing package becomes an error that names the extra to install."""
     try:
         yield
     except ImportError as error:

@@ -14,8 +14,8 @@ from rankone.errors import OutputError
 
 @contextlib.contextmanager
 def refused(what: str, path: str | os.PathLike[str], remedy: str) -> Iterator[None]:
-    """Whatever the system refuses, in one message: no room, no permission, too long a name, a loop
-    of links, a NUL in a name."""
+    """Report whatever the system refuses in one message: no room, no permission, too long a name, a
+    loop of links, a NUL in a name."""
     try:
         yield
     except (OSError, RuntimeError, ValueError) as error:
@@ -24,7 +24,7 @@ def refused(what: str, path: str | os.PathLike[str], remedy: str) -> Iterator[No
 
 
 def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Whole or not at all; what is no regular file (a pipe, a terminal) is written to directly."""
+    """Write a file, whole or not at all; pipes and terminals are written to directly."""
     data = content.encode() if isinstance(content, str) else content
     with refused("cannot write", path, "choose another path"):
         target = Path(path).resolve()
@@ -41,14 +41,14 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
 
 
 def write_directory(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
-    """Write everything beside the target, then move it in place, over what was there."""
+    """Write everything next to the target, then move it into place, replacing what was there."""
     remedy = "choose a directory that can be written to and has room"
     with refused("cannot write", directory, remedy):
         target = directory.resolve()
         if not target.parent.exists():
             with made(target.parent):
                 return write_directory(directory, contents)
-        # Beside the target, so on the same disk: moving the finished directory there is atomic.
+        # Next to the target, so on the same disk: moving the finished directory there is atomic.
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
             new = Path(scratch, "new")
             new.mkdir()
@@ -68,8 +68,8 @@ def write_directory(directory: Path, contents: Mapping[str, bytes]) -> list[Path
 
 @contextlib.contextmanager
 def kept(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What is at `path` is there again if the body raises: for a file that is written before
-    another one, which may fail. What is no regular file (a pipe) cannot be taken back."""
+    """Restore what was at `path` if the body raises: for a file that is written before another one,
+    which may fail. What was written to a pipe cannot be taken back."""
     remedy = "choose another path"
     with refused("cannot write", path, remedy):
         target = Path(path).resolve()
@@ -94,7 +94,7 @@ def kept(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _link(source: Path, target: Path) -> None:
-    """A second name for the file, which takes no room on the disk; or a copy."""
+    """Make a hard link to the file, which takes no room on the disk, or else a copy."""
     try:
         os.link(source, target)
     except OSError:
@@ -108,8 +108,8 @@ def drop(path: Path) -> None:
 
 
 def drop_link(path: Path) -> Path:
-    """The same path, without the link or the pipe that may be there: for files with a fixed name in
-    a directory that somebody else may have made, and linked to what must not be written over."""
+    """Remove a link or a pipe at this path, and return the path. For files with a fixed name in a
+    directory that somebody else may have made, where a link may lead to files of value."""
     with refused("cannot replace what is there", path, "choose another directory"):
         if path.is_symlink() or not (path.is_file() or path.is_dir() or not path.exists()):
             path.unlink()
@@ -117,7 +117,7 @@ def drop_link(path: Path) -> Path:
 
 
 def make_directory(path: str | os.PathLike[str]) -> Path:
-    """A directory to write several things to, which may be there already."""
+    """Make a directory, which may exist already."""
     with refused("cannot be made", path, "choose another directory"):
         Path(path).mkdir(parents=True, exist_ok=True)
     return Path(path)
@@ -125,13 +125,13 @@ def make_directory(path: str | os.PathLike[str]) -> Path:
 
 @contextlib.contextmanager
 def made(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A directory to write several things to, which may be there already.
+    """A directory to write to, which may exist already.
 
-    If the work inside fails, by an error, a full disk or Ctrl-C, the directories that were not
-    there are removed with all they hold. One that was there is left as it is: what is new in it may
-    be somebody else's.
+    If the work inside fails (an error, a full disk, Ctrl-C), new directories are removed with all
+    their contents. A directory that existed before is left unchanged: new files in it may be
+    somebody else's.
     """
-    new: list[Path] = []  # what mkdir made, so that nothing else can be removed
+    new: list[Path] = []  # made here, so that nothing else is removed
     try:
         with refused("cannot be made", path, "choose another directory"):
             home = Path(path).absolute()
@@ -148,7 +148,7 @@ def made(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_directory(path: str | os.PathLike[str]) -> None:
-    """Refuse, before any work is done for it, a directory that cannot be made or written to."""
+    """Refuse a directory that cannot be made or written to, before any work is done."""
     with refused("cannot be made", path, "choose another directory"):
         home = Path(path).absolute()
         there = next(p for p in (home, *home.parents) if p.exists())
@@ -160,8 +160,8 @@ def check_directory(path: str | os.PathLike[str]) -> None:
 
 
 def check_place(path: str | os.PathLike[str], *, remedy: str = "choose another path") -> None:
-    """Refuse, before any work is done for it, a file for which there is no directory, or none that
-    may be written to. What is no regular file (a pipe, a terminal) is written to as it is."""
+    """Refuse a file whose directory does not exist or cannot be written to, before any work is
+    done. Pipes and terminals are allowed."""
     what = None
     with refused("cannot be used", path, remedy):
         target = Path(path).resolve()
@@ -176,8 +176,8 @@ def check_place(path: str | os.PathLike[str], *, remedy: str = "choose another p
 def check_new(
     directory: str | os.PathLike[str], files: Collection[str], ours: Callable[[Path], bool]
 ) -> Path:
-    """A new directory, an empty one, or one with some of these `files` that is `ours`; nothing
-    else is written over."""
+    """Allow a new directory, an empty one, or one that is `ours` and holds only these `files`;
+    nothing else is overwritten."""
     remedy = "choose a new or an empty directory"
     with refused("cannot be used", directory, remedy):
         target = Path(directory).resolve()

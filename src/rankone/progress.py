@@ -1,4 +1,4 @@
-"""How long work tells how far it is: the stage, and the share of it that is done."""
+"""How long computations report progress: the stage, and the share of it that is done."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def places(offsets: Ints) -> Ints:
 
 
 def spans(offsets: Ints, size: int = SPAN) -> Iterator[tuple[int, int]]:
-    """Runs of whole sentences, first and behind the last, with about `size` tokens each.
+    """Runs of whole sentences, as (first, end), with about `size` tokens each.
 
     A sentence that is longer makes a run by itself.
     """

@@ -19,10 +19,9 @@ from rankone import approximate
 from rankone.approximation import FUNCTIONS, named_function
 from rankone.approximation.build import ReadoutKind, build
 from rankone.approximation.cell_grid import CellGrid
-from rankone.approximation.error_bound import error_bound
+from rankone.approximation.error_bound import error_bound, id_rounding, network_rounding, well_apart
 from rankone.approximation.functions import Modulus
-from rankone.approximation.planes import largest_plane
-from rankone.approximation.rounding_error import id_rounding, network_rounding, well_apart
+from rankone.approximation.readouts import largest_plane
 from rankone.approximation.target import EPSILON, Target
 from rankone.approximation.verify import run
 from rankone.errors import FunctionError, SettingError

@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 import rankone.approximation.build as construction
 import rankone.approximation.grid_mapping as mappings
 from rankone import approximate
-from rankone.approximation.build import build
+from rankone.approximation.build import build, choose_delta
 from rankone.approximation.cell_grid import CellGrid
-from rankone.approximation.distinct_sums import distinct_sums
-from rankone.approximation.grid_mapping import GridMapping, measure_gap
-from rankone.approximation.quantiser import choose_delta
+from rankone.approximation.grid_mapping import GridMapping, distinct_sums, measure_gap
 from rankone.approximation.target import Target
 from rankone.errors import PrecisionError, SizeError
 

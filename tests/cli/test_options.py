@@ -30,7 +30,7 @@ SPEAK: dict[str, tuple[str, ...]] = {
     "nn": ("predict", "certify"),
     "theory": (),
     "training": ("train",),
-    "construct/conditions.py": ("memorize",),
+    "construct/problem.py": ("memorize",),
     "cli/console.py": ("inspect", "memorize"),
     "cli/running.py": ("train", "reproduce"),
     "cli/options.py": (),  # the options themselves

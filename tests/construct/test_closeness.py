@@ -15,8 +15,8 @@ import rankone
 from rankone import Corpus, choices
 from rankone.construct.line import closeness as module
 from rankone.construct.line.closeness import Closeness, closeness, refusal
+from rankone.construct.line.draw import free_line
 from rankone.construct.line.readout_units import Changes, Line, merged_readout
-from rankone.construct.line.tables import free_line
 from rankone.construct.memorize import DRAWS
 from rankone.construct.problem import RESERVE, Problem, pose
 from rankone.corpus.targets import PartTargets, Targets

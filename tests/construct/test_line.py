@@ -17,6 +17,7 @@ import rankone
 from rankone import Corpus
 from rankone.arrays import Floats, Ints
 from rankone.construct.line.cells import lay_dominoes
+from rankone.construct.line.draw import free_line, given_line
 from rankone.construct.line.readout_units import (
     Changes,
     Line,
@@ -25,7 +26,6 @@ from rankone.construct.line.readout_units import (
     merged_readout,
     paper_readout,
 )
-from rankone.construct.line.tables import free_line, given_line
 from rankone.construct.problem import Problem, pose
 from rankone.corpus.targets import PartTargets, Targets
 

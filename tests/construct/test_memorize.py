@@ -324,7 +324,7 @@ def test_the_largest_settings_are_accepted() -> None:
 
 
 def test_tables_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankone.construct.conditions.NUMBERS", 60)
+    monkeypatch.setattr("rankone.construct.problem.NUMBERS", 60)
     sentences = corpora.spelled("abcd xyxy")
     assert rankone.memorize(sentences, max_length=20, head_size=15).ok
     with pytest.raises(SettingError, match=r"max_length cannot be 21: .*(?s:.)*at most 20$"):

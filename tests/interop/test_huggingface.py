@@ -244,7 +244,7 @@ def test_the_card_tells_figures_and_certificate(home: Path, tmp_path: Path) -> N
         assert said in card
     model = networks.model(networks.SHAPES[0], 0)
     export_hf(model, tmp_path / "bare")
-    assert "was run, not proved" in (tmp_path / "bare" / "README.md").read_text()
+    assert "were measured, not proved" in (tmp_path / "bare" / "README.md").read_text()
     assert not (tmp_path / "bare" / "certificate.json").exists()
     found = rankone.certification.read_certificate(home / "certificate.json")
     with pytest.raises(ModelError, match=r"certificate\.json: is about another model"):

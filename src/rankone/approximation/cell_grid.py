@@ -54,11 +54,11 @@ class CellGrid:
 
     @property
     def at_once(self) -> int:
-        """How many sequences go through the network in one batch."""
+        """The number of sequences in one batch."""
         return max(16, (1 << 15) // self.n)
 
     def batches(self, sequences: int) -> Iterator[slice]:
-        """Cut so many sequences into batches."""
+        """Cut a number of sequences into batches."""
         return (slice(i, i + self.at_once) for i in range(0, sequences, self.at_once))
 
     def volume_root(self, p: float) -> float:

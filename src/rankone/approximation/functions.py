@@ -63,13 +63,13 @@ class Named:
 
 @dataclass(frozen=True)
 class Recipe:
-    """``formula`` is the output of token k; ``make`` returns the function for a box of inputs.
+    """``formula`` is the output of token k; ``function`` computes it, unless it is drawn by seed.
 
     ``constant`` is a Lipschitz constant, ``exponent`` below 1 for Hoelder continuity instead.
     """
 
     formula: str
-    make: Callable[[TokenBox], Callable[[Floats], Floats]]
+    function: Callable[[Floats], Floats] | None
     constant: Callable[[TokenBox], float]
     exponent: float = 1.0
     positions: bool = False
@@ -98,15 +98,8 @@ def named_function(
             f"needs at least {recipe.least_n} tokens", where=name, remedy="use a larger n"
         )
     box = TokenBox(n, low, high, seed)
-    modulus = Modulus(recipe.constant(box), recipe.exponent)
-    return Named(name, recipe.make(box), modulus)
-
-
-def simple(
-    function: Callable[[Floats], Floats],
-) -> Callable[[TokenBox], Callable[[Floats], Floats]]:
-    """For functions that do not depend on the box."""
-    return lambda _: function
+    modulus = Modulus(float(recipe.constant(box)), recipe.exponent)
+    return Named(name, recipe.function or random_smooth(box), modulus)
 
 
 def softmax(x: Floats, axis: int) -> Floats:
@@ -157,7 +150,7 @@ def product_of_others(x: Floats) -> Floats:
 
 
 def product_constant(s: TokenBox) -> float:
-    """Entry (k, l) of the derivative in one coordinate is a product of the n - 2 left over."""
+    """Entry (k, l) of the derivative in one coordinate is a product of n - 2 others."""
     return (s.n - 1) * max(1.0, float(s.largest.max())) ** max(0, s.n - 2)
 
 
@@ -210,69 +203,57 @@ def centred(x: Floats) -> Floats:
 
 
 FUNCTIONS: dict[str, Recipe] = {
-    "mean-centring": Recipe("x_k - mean_l x_l", simple(centred), lambda _: 1.0),
+    "mean-centring": Recipe("x_k - mean_l x_l", centred, lambda _: 1.0),
     "softmax": Recipe(
-        "e^(x_k) / sum_l e^(x_l), each coordinate", simple(lambda x: softmax(x, -2)), lambda _: 0.5
+        "e^(x_k) / sum_l e^(x_l), each coordinate", lambda x: softmax(x, -2), lambda _: 0.5
     ),
     "nearest": Recipe(
-        "distance to the nearest other token",
-        simple(nearest),
-        lambda s: 1 + float(np.sqrt(s.n - 1)),
-        least_n=2,
+        "distance to the nearest other token", nearest, lambda s: 1 + np.sqrt(s.n - 1), least_n=2
     ),
-    "attraction": Recipe(
-        "mean_l u e^(-|u|^2 / 2), u = x_l - x_k", simple(attraction), lambda _: 1.0
-    ),
-    "soft-rank": Recipe("mean_l sigmoid(4 (x_k - x_l))", simple(soft_rank), lambda _: 1.0),
+    "attraction": Recipe("mean_l u e^(-|u|^2 / 2), u = x_l - x_k", attraction, lambda _: 1.0),
+    "soft-rank": Recipe("mean_l sigmoid(4 (x_k - x_l))", soft_rank, lambda _: 1.0),
     "product-of-others": Recipe(
-        "prod_(l != k) x_l, each coordinate", simple(product_of_others), product_constant
+        "prod_(l != k) x_l, each coordinate", product_of_others, product_constant
     ),
     "random-smooth": Recipe(
-        "A tanh(B x_k + C mean_l sin(E x_l + e)), from --seed", random_smooth, random_constant
+        "A tanh(B x_k + C mean_l sin(E x_l + e)), from --seed", None, random_constant
     ),
-    "attention": Recipe("sum_l softmax_l(x_k . x_l) x_l", simple(attend), attend_constant),
+    "attention": Recipe("sum_l softmax_l(x_k . x_l) x_l", attend, attend_constant),
     "spread": Recipe(
         "(x_k - mean_l x_l)^2, each coordinate",
-        simple(lambda x: centred(x) ** 2),
-        lambda s: 2 * float((s.high - s.low).max()),
+        lambda x: centred(x) ** 2,
+        lambda s: 2 * (s.high - s.low).max(),
     ),
     "radius": Recipe(
         "|x_k - mean_l x_l|",
-        simple(lambda x: np.linalg.norm(centred(x), axis=-1, keepdims=True)),
+        lambda x: np.linalg.norm(centred(x), axis=-1, keepdims=True),
         lambda _: 1.0,
     ),
     "largest": Recipe(
-        "max_l x_l, each coordinate, to all",
-        simple(lambda x: to_all(x.max(-2, keepdims=True), x)),
-        root,
+        "max_l x_l, each coordinate, to all", lambda x: to_all(x.max(-2, keepdims=True), x), root
     ),
     "median": Recipe(
         "median of x_l, each coordinate, to all",
-        simple(lambda x: to_all(np.median(x, axis=-2, keepdims=True), x)),
+        lambda x: to_all(np.median(x, axis=-2, keepdims=True), x),
         root,
     ),
     "log-mean-exp": Recipe(
-        "log mean_l e^(x_l), each coordinate, to all",
-        simple(lambda x: to_all(log_mean_exp(x), x)),
-        root,
+        "log mean_l e^(x_l), each coordinate, to all", lambda x: to_all(log_mean_exp(x), x), root
     ),
     "root-distance": Recipe(
         "sqrt of the distance to the nearest other token: not Lipschitz",
-        simple(lambda x: np.sqrt(nearest(x))),
+        lambda x: np.sqrt(nearest(x)),
         # |sqrt a - sqrt b| <= sqrt |a - b| in each of n entries, then Jensen.
-        lambda s: float(s.n**0.25 * np.sqrt(1 + np.sqrt(s.n - 1))),
+        lambda s: s.n**0.25 * np.sqrt(1 + np.sqrt(s.n - 1)),
         exponent=0.5,
         least_n=2,
     ),
     "running-mean": Recipe(
-        "mean of x_1, ..., x_k: needs --positions",
-        simple(running_mean),
-        root,
-        positions=True,
+        "mean of x_1, ..., x_k: needs --positions", running_mean, root, positions=True
     ),
     "reverse": Recipe(
         "x_(n + 1 - k): needs --positions if n > 2",
-        simple(lambda x: np.asarray(x[..., ::-1, :])),
+        lambda x: x[..., ::-1, :],
         lambda _: 1.0,
         positions=True,
     ),

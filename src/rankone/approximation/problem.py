@@ -1,7 +1,8 @@
-"""A function with all settings, to be solved on one grid after another."""
+"""A function with all settings, to be solved on one grid after another as far as memory allows."""
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 
@@ -11,13 +12,14 @@ from rankone.approximation.build import ReadoutKind, build
 from rankone.approximation.cell_grid import CellGrid
 from rankone.approximation.error_bound import error_bound
 from rankone.approximation.functions import Modulus, Named, named_function
-from rankone.approximation.grid_memory import check_size
 from rankone.approximation.measured_error import MeasuredError, measure_error
 from rankone.approximation.result import Approximation
+from rankone.approximation.stream_layout import StreamLayout
 from rankone.approximation.target import PROBES, Function, Target
-from rankone.approximation.verify import verify
+from rankone.approximation.verify import DENSE_UNITS, verify
 from rankone.arrays import Floats
-from rankone.errors import FunctionError
+from rankone.errors import FunctionError, SizeError
+from rankone.memory import installed
 from rankone.progress import Progress
 
 
@@ -131,3 +133,56 @@ def check_modulus(target: Target, modulus: Modulus, measured: MeasuredError) -> 
             remedy="give a larger constant, or none; if f computes in a type with fewer digits "
             "than float64, return that type",
         )
+
+
+def needed(grid: CellGrid, outputs: int, *, linear: bool = False) -> int:
+    """Bytes: sequences and values; ids, sorted, as weights; the matrices of the dense check."""
+    per_id = 6 + 4 * outputs + (2 + 2 * outputs * (1 + grid.d) if linear else 0)
+    width = StreamLayout(grid.d, outputs, grid.positions).width
+    units = 2 * grid.context_ids * (1 + grid.d if linear else 1)
+    dense = 9 * width * min(units, DENSE_UNITS)  # two matrices, and copies of them on the way
+    return 8 * (grid.context_ids * per_id + grid.sequences * grid.n * (3 + 2 * outputs) + dense)
+
+
+def largest_grid(grid: CellGrid, outputs: int, *, linear: bool, memory: float | None) -> int:
+    """The most cells per coordinate that fit, up to those of the grid; 0 if none fits."""
+    limit = allowed_memory(memory)
+
+    def fits(cells: int) -> bool:
+        return needed(replace(grid, cells=cells), outputs, linear=linear) <= limit
+
+    if fits(grid.cells):
+        return grid.cells
+    best, beyond = 0, grid.cells
+    while beyond - best > 1:
+        middle = (best + beyond) // 2
+        best, beyond = (middle, beyond) if fits(middle) else (best, middle)
+    return best
+
+
+def check_size(grid: CellGrid, outputs: int, *, linear: bool, memory: float | None) -> None:
+    """Raise `SizeError` if the grid does not fit in memory."""
+    best = largest_grid(grid, outputs, linear=linear, memory=memory)
+    if best == grid.cells:
+        return
+    limit = allowed_memory(memory)
+    size = needed(grid, outputs, linear=linear)
+    raise SizeError(
+        f"grid {large(grid.cells)} with n = {grid.n} and d = {grid.d} has "
+        f"{large(grid.context_ids)} context ids; they need about "
+        f"{large(-(-size // 10**6))} MB, and the limit is {limit / 1e6:,.0f} MB",
+        remedy=f"the largest grid that fits is {best:,}"
+        if best
+        else "use a smaller n or d, or allow more memory (--memory)",
+    )
+
+
+def large(number: int) -> str:
+    """A number with all its digits, or as a power of ten."""
+    bits = number.bit_length()
+    return f"{number:,}" if bits <= 50 else f"10^{int(bits * math.log10(2))}"
+
+
+def allowed_memory(asked: float | None) -> float:
+    """The memory asked for, at most what is installed; by default half of that."""
+    return installed() / 2 if asked is None else min(asked, installed())

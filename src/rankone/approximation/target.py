@@ -20,12 +20,12 @@ PROBES = 64
 ULPS = 2  # units in the last place that f may be off, in its input and its output
 EPSILON = float(np.finfo(np.float64).eps)
 ORDER = "use positions=True (--positions) if the order of tokens matters"
-RETRIED = 256  # sequences that are tried one by one after a failure
+RETRIED = 256  # sequences tried one by one after a failure
 
 
 @dataclass(frozen=True)
 class Target:
-    """f from (batch, n, d) to (batch, n, m); every value it gives is checked.
+    """f from (batch, n, d) to (batch, n, m); every value it returns is checked.
 
     ``outputs`` is m, ``name`` its name in messages, ``epsilon`` and ``tiny`` the rounding of its
     numbers: of numbers of size 1, and of the smallest.
@@ -130,15 +130,9 @@ def check_order(target: Target, x: Floats, y: Floats, order: NDArray[np.int64]) 
     """f of the permuted x must be y permuted; `order` has a permutation per sequence."""
     permuted = np.take_along_axis(x, order[..., None], 1)
     back = np.argsort(order, 1)[..., None]
-    compare(
-        target,
-        x,
-        y,
-        np.take_along_axis(target(permuted), back, 1),
-        "not permutation equivariant",
-        ORDER,
-        then="and with permuted tokens",
-    )
+    again = np.take_along_axis(target(permuted), back, 1)
+    then = "and with permuted tokens"
+    compare(target, x, y, again, "not permutation equivariant", ORDER, then=then)
 
 
 def compare(

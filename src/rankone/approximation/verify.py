@@ -9,7 +9,7 @@ import torch
 
 from rankone.approximation.build import Built
 from rankone.approximation.cell_grid import CellGrid
-from rankone.approximation.planes import largest_plane
+from rankone.approximation.readouts import largest_plane
 from rankone.approximation.target import Target, check_order
 from rankone.arrays import Floats
 from rankone.errors import PrecisionError
@@ -17,7 +17,7 @@ from rankone.nn import FeedForward
 from rankone.progress import Progress
 
 EXACT = 1e-12  # of the size of f: largest error of the network at the centres
-ROUNDINGS = 4  # roundings that the dense network may be off
+ROUNDINGS = 4  # rounding errors that the dense network may have
 PLANES = 1 / 64  # of a plane: what rounding before the readout may add
 DENSE_TOKENS, DENSE_UNITS = 48, 1 << 21
 

@@ -15,7 +15,7 @@ ASKED = ("task", "asked")
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """What can be said of a corpus before any model.
+    """What can be said about a corpus before any model.
 
     ``ceilings`` holds, for each input a model may see, the best accuracy any function of it can
     reach: ``majority`` (nothing), ``token``, ``set`` and ``multiset`` (the token and its sentence's
@@ -59,7 +59,7 @@ class Audit:
         return not self.conflicts
 
     def to_json(self) -> dict[str, Any]:
-        """All figures; task and the number of tokens that are asked, if those are not all."""
+        """All figures; the task and the number of tokens asked only if not all of them are."""
         found = {"ok": self.ok, **asdict(self)}
         return found if self.task != "tags" else {k: found[k] for k in found if k not in ASKED}
 

@@ -32,7 +32,8 @@ def attend(attention: AttentionLayer, z: Balls, offsets: Ints, causal: bool) -> 
     for head in (head.map(array) for head in attention.heads):
         key, query = linear(head.key, z), linear(head.query, z)
         value = key if head.shared else linear(head.value, z)
-        if way is by_blocks and head.shared and len(head.key) == 1 and _constant(query):
+        constant = (query.mid == query.mid[0, 0]).all()
+        if way is by_blocks and head.shared and len(head.key) == 1 and constant:
             y, rad = float(query.mid[0, 0]), float(query.rad.max())
             averages = by_segments(y, rad, key, offsets, causal)
         else:
@@ -42,10 +43,6 @@ def attend(attention: AttentionLayer, z: Balls, offsets: Ints, causal: bool) -> 
     for part in parts[1:]:
         added = added + part
     return added
-
-
-def _constant(query: Balls) -> bool:
-    return bool((query.mid == query.mid[0, 0]).all())
 
 
 def spread_by(tau: Floats) -> Floats:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
 from rankone import documents
-from rankone.certification.hashes import Hashes, model_hashes
+from rankone.certification.attention_balls import array
 from rankone.corpus import Corpus
+from rankone.corpus.rows import spelled_out
 from rankone.errors import CertificateError
 from rankone.files import write_file
 from rankone.nn import Model
 
 FORMAT, VERSION = "rankone certificate", 2
-MOST = 10**9  # digits: a number with that many takes half a gigabyte
+MOST = 10**9  # digits: such a number takes half a gigabyte
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]
@@ -27,6 +29,33 @@ Seconds = Annotated[float, Meta(ge=0)]
 Decimals = Annotated[
     str, Meta(pattern=r"^-?(inf|[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,18})?)\Z")
 ]
+ModelHashes = TypedDict(
+    "ModelHashes", {"weights": str, "network": str, "vocabulary": str, "label names": str}
+)
+
+
+class Hashes(ModelHashes):
+    corpus: str
+
+
+def hashes(model: Model, corpus: Corpus) -> Hashes:
+    """Those of a model and a corpus."""
+    return {**model_hashes(model), "corpus": corpus.sha256}
+
+
+def model_hashes(model: Model) -> ModelHashes:
+    """The part of them that the model has."""
+    weights = sha256()
+    for name, parameter in sorted(model.network.named_parameters()):
+        weights.update(f"{name} {tuple(parameter.shape)}\n".encode())
+        weights.update(array(parameter).astype("<f8").tobytes())
+    shape = [f"{name}={value}" for name, value in asdict(model.network.shape).items()]
+    return {
+        "weights": weights.hexdigest(),
+        "network": sha256(spelled_out(shape)).hexdigest(),
+        "vocabulary": sha256(spelled_out(model.vocabulary)).hexdigest(),
+        "label names": sha256(spelled_out(model.labels)).hexdigest(),
+    }
 
 
 class Outcome(StrEnum):

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from rankone.certification.align import align, taken
-from rankone.certification.certificate import MOST, Certificate, Decided, Left, Outcome, Spot, spots
+from rankone.certification.certificate import (
+    MOST,
+    Certificate,
+    Decided,
+    Left,
+    Outcome,
+    Spot,
+    hashes,
+    spots,
+)
 from rankone.certification.claims import (
     LabelClaim,
     MappingClaim,
@@ -23,7 +32,6 @@ from rankone.certification.claims import (
     judge_run,
 )
 from rankone.certification.float_evaluation import evaluate
-from rankone.certification.hashes import hashes
 from rankone.certification.label_heads import head_of
 from rankone.certification.reasons import reason
 from rankone.certification.referee import Referee

@@ -11,9 +11,8 @@ from typing import Any
 from flint import arb
 
 from rankone.certification.align import taken
-from rankone.certification.certificate import Certificate, Outcome, Spot, spots
+from rankone.certification.certificate import Certificate, Outcome, Spot, hashes, spots
 from rankone.certification.certify import Proof, prove
-from rankone.certification.hashes import hashes
 from rankone.certification.reasons import explained, unfinished, witnesses
 from rankone.corpus import Corpus
 from rankone.nn import Model
@@ -78,12 +77,16 @@ def check_certificate(
 def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> list[str]:
     """The claims of the certificate that the proof does not confirm."""
     mapping, labels, run = proof.mapping, proof.labels, proof.run
+    reasons: list[str] = []
+
+    def refuse(name: str, said: object, found: object) -> None:
+        reasons.append(f"{name}: the certificate says {_shown(said)}, the proof {_shown(found)}")
+
     proved = {"mapping": mapping.outcome, "labels": labels.outcome, "float_labels": run.outcome}
-    reasons = [
-        f"{name}: the certificate says {claim}, the proof {proved[name]}"
-        for name, claim in old.claims.items()
-        if claim is not proved[name] and (claim is not Outcome.UNDECIDED or proved[name] is None)
-    ]
+    for name, claim in old.claims.items():
+        found = proved[name]
+        if claim is not found and (claim is not Outcome.UNDECIDED or found is None):
+            refuse(name, claim, found)
     figures = {
         "contexts": proof.contexts,
         "tokens": corpus.n_tokens,
@@ -93,17 +96,14 @@ def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> l
     some_open = old.left is not None and old.left.tokens > 0
     if some_open and (old.wrong or 0) <= (labels.wrong or 0):  # of those decided then
         figures["wrong"] = old.wrong
-    reasons += [
-        f"{name}: the certificate says {getattr(old, name)}, the proof {value}"
-        for name, value in figures.items()
-        if getattr(old, name) != value
-    ]
+    for name, value in figures.items():
+        if getattr(old, name) != value:
+            refuse(name, getattr(old, name), value)
     if not _reason_fits(old, proof, model, corpus):
-        reasons.append(f"reason: the certificate says {old.reason}, the proof found another")
+        refuse("reason", old.reason, "found another")
     closest = spots(corpus, mapping.pair)
     if old.mapping is not Outcome.UNDECIDED and _places(old.closest) != _places(closest):
-        found = f"the certificate says {_shown(old.closest)}, the proof {_shown(closest)}"
-        reasons.append(f"closest: {found}")
+        refuse("closest", old.closest, closest)
     above = {"r": mapping.r, "float_distance": run.distance}
     below = {"delta": mapping.delta, "margin": labels.margin}
     for name, bound in {**above, **below}.items():
@@ -112,7 +112,7 @@ def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> l
             continue
         if claimed is None or bound is None or not _implied(claimed, bound, name in below):
             shown = bound.str(15, radius=False) if isinstance(bound, arb) else bound
-            reasons.append(f"{name}: the certificate says {claimed}, the proof at best {shown}")
+            refuse(name, claimed, f"at best {shown}")
     return reasons
 
 

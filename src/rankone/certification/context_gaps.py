@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -87,11 +87,7 @@ def _same_place(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
     `along` is known up to its radius; beyond the threshold no two tokens can be closer.
     """
     length, slip = float(ids.length), 2 * float(ids.along.rad.max())
-
-    def threshold(distance: float) -> float:
-        return (distance * length + slip) * SLACK
-
-    sweep = Sweep(ids, order, ids.along.mid[order], 0, alike=True, threshold=threshold)
+    sweep = Sweep(ids, order, ids.along.mid[order], alike=True, scale=length, slip=slip)
     gaps.same.extend(sweep.run(gaps, np.inf, 0.0))
 
 
@@ -107,11 +103,8 @@ def _different_places(ids: ContextIds, gaps: Gaps) -> None:
     if gaps.pair is not None:  # plus a margin, since a computed distance may be too small
         best = float((gaps.lower + 2 * arb(R)).upper()) * (1 + spare(len(ids.direction)))
 
-    def threshold(distance: float) -> float:
-        return (distance + slip) * SLACK
-
     order = np.argsort(ids.shade)
-    sweep = Sweep(ids, order, ids.shade[order], 1, alike=False, threshold=threshold)
+    sweep = Sweep(ids, order, ids.shade[order], alike=False, scale=1.0, slip=slip)
     gaps.different.extend(sweep.run(gaps, best, R))
 
 
@@ -120,17 +113,17 @@ class Sweep:
     """The closest pair of tokens with the same x (`alike`) or with different ones.
 
     ``p`` are numbers in increasing order (if alike, for each x by itself) such that two tokens
-    whose numbers differ by more than threshold(T) are at least T apart. So each is compared with
-    those 1, 2, 3, ... ranks away until none is within reach. ``part`` of `locate` is compared: 0
-    is what attention adds, 1 the context id.
+    whose numbers differ by more than ``scale`` T + ``slip`` are at least T apart. So each is
+    compared with those 1, 2, 3, ... ranks away until none is within reach. If alike, what attention
+    adds is compared, otherwise the context ids.
     """
 
     ids: ContextIds
     order: Ints
     p: Floats
-    part: Literal[0, 1]
     alike: bool
-    threshold: Callable[[float], float]
+    scale: float
+    slip: float
 
     def run(self, gaps: Gaps, best: float, R: float) -> list[list[int]]:
         """Offer the closest pair below `best`; returns the pairs closer than a few radii."""
@@ -139,7 +132,8 @@ class Sweep:
         near: list[list[int]] = []
         for lag in range(1, len(self.p)):
             tick()
-            left = self._within(lag, place, self.threshold(max(best, CRAMPED * R)))
+            reach = (self.scale * max(best, CRAMPED * R) + self.slip) * SLACK
+            left = self._within(lag, place, reach)
             if not len(left):
                 break
             if not self.alike:
@@ -150,7 +144,7 @@ class Sweep:
             if not len(left):
                 continue
             one, other = self.order[left], self.order[left + lag]
-            points = ids.locate(np.concatenate([one, other]))[self.part]
+            points = ids.locate(np.concatenate([one, other]))[0 if self.alike else 1]
             R = max(R, float(outline(points)[1].max()))
             distance = lengths(points.mid[:, len(one) :] - points.mid[:, : len(one)])
             cramped = ~(distance > CRAMPED * R)
@@ -179,7 +173,7 @@ class Sweep:
     def _by_points(self, gaps: Gaps) -> list[list[int]]:
         """Use `closest_pair` where there are too many pairs to compare one by one."""
         tokens = self.ids.tokens
-        points = self.ids.locate(np.arange(len(tokens)))[self.part]
+        points = self.ids.locate(np.arange(len(tokens)))[0 if self.alike else 1]
         R = float(outline(points)[1].max())
         among: Literal["same", "different"] = "same" if self.alike else "different"
         found = closest_pair(points.mid.T, groups=self.ids.place, among=among)

@@ -22,7 +22,7 @@ from rankone.certification.float_evaluation import Readings
 from rankone.certification.label_heads import Head
 from rankone.deadline import TimeIsUpError, time_left
 from rankone.nn import TokenClassifier
-from rankone.nn.arb_network import ExactNetwork, Vector, dot, exact_network, norm
+from rankone.nn.arb_network import ExactNetwork, Vector, added, dot, exact_network, norm
 from rankone.progress import Progress
 
 FIRST = 128  # bits
@@ -137,7 +137,7 @@ class Referee:
         self.tokens.add(token)
         ids, k = self.place(token)
         moved = net.blocks[0][0].output(net.context_averages(ids, k))
-        return moved, [x + y for x, y in zip(net.embed(ids[k], k), moved, strict=True)]
+        return moved, added(net.embed(ids[k], k), moved)
 
     def _apart(
         self, net: ExactNetwork, ids: ContextIds, cluster: list[int], part: int
@@ -182,7 +182,8 @@ class Referee:
         sizes = defaultdict[tuple[Hashable, int], list[int]](list)
         for (query, _), weights in attention.weights.items():
             for head, weight in enumerate(weights):
-                sizes[query, head].append(_exponent(weight))
+                mantissa, exponent = weight.mid().man_exp()
+                sizes[query, head].append(int(exponent) + int(mantissa).bit_length())
         self.needed = FIRST + max(max(found) - min(found) for found in sizes.values())
 
     def _watch(self, items: list[T]) -> Iterator[T]:
@@ -217,11 +218,6 @@ def neighbours(values: list[tuple[arb, int]], length: arb, *, final: bool) -> Ne
             return [], (i, j)
         found.append(((gap / length).lower(), (i, j)))
     return found, None
-
-
-def _exponent(x: arb) -> int:
-    mantissa, exponent = x.mid().man_exp()
-    return int(exponent) + int(mantissa).bit_length()
 
 
 def _floats(numbers: Iterable[arb]) -> tuple[Floats, Floats]:

@@ -76,7 +76,7 @@ def main() -> None:
     if hasattr(signal, "SIGPIPE"):  # `| head` ends us without a word, like any other tool
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started us: what we say goes nowhere
+        if getattr(sys, name) is None:  # closed by the parent process: output is discarded
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (open to the end)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

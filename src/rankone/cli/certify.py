@@ -9,6 +9,8 @@ import typer
 
 from rankone.cli import options
 from rankone.cli.bundles import bundled
+from rankone.cli.options import option
+from rankone.plural import plural
 
 if TYPE_CHECKING:
     from rankone.certification import Certificate, Check
@@ -19,24 +21,17 @@ def certify(
     model: options.ModelDirectory,
     file: options.File,
     check: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="CERTIFICATE",
-            help="Check this certificate again and write nothing.",
-        ),
+        Path | None, option("Check this certificate again and write nothing.", "CERTIFICATE")
     ] = None,
     cap: options.Cap = options.CAP,
     seconds: Annotated[
         float | None,
-        typer.Option(
-            metavar="S",
-            min=0.0,
-            help="Time limit in seconds; undecided tokens are counted (default: none).",
+        option(
+            "Time limit in seconds; undecided tokens are counted (default: none).", "S", min=0.0
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        options.out("PATH", "Certificate to write (default: DIR/certificate.json)."),
+        Path | None, options.out("PATH", "Certificate to write (default: DIR/certificate.json).")
     ] = None,
     *,
     layout: options.Layout,
@@ -79,7 +74,6 @@ def certify(
 
 def _show(found: Certificate) -> None:
     from rankone.cli import console
-    from rankone.plural import plural
 
     decided = found.decided
     digits = f", with up to {found.digits:,} digits" if decided["exact"] else ""

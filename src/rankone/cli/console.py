@@ -26,8 +26,8 @@ def report(
     *,
     otherwise: str = "",
 ) -> None:
-    """The result in the form the user chose. `files` are those written, None for a command that
-    writes none; `otherwise` is what to say if there are none."""
+    """Print the result in the form the user chose. `files` are those written, None for a command
+    that writes none; `otherwise` is printed if there are none."""
     if output.json:
         names = {} if files is None else {"files": list(map(str, files))}
         print_json({**document, **names})
@@ -47,7 +47,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_table(title: str, rows: Sequence[tuple[str, ...]], header: tuple[str, ...] = ()) -> None:
-    """The first column to the left, figures to the right."""
+    """Print a table: the first column is aligned left, figures are aligned right."""
     table = Table(show_header=bool(header), pad_edge=False)
     for i in range(max(map(len, rows))):
         name, side = header[i] if header else "", "left" if i == 0 else "right"
@@ -65,7 +65,7 @@ def print_lines(*lines: str) -> None:
 
 
 def plain(text: str) -> str:
-    """Words of a corpus as they are, but for what would steer the terminal."""
+    """Text with control characters escaped, so that it cannot steer the terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -87,7 +87,7 @@ def working(task: str, output: Output) -> Iterator[Progress]:
 
 
 def scheme_lines(scheme: str | None, asked: str) -> list[str]:
-    """What was done with entity tags, if there are any."""
+    """How entity tags were read, if there are any."""
     if scheme is None:
         return []
     if asked != "keep":

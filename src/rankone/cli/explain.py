@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rankone.cli import options
 from rankone.cli.bundles import bundled
+from rankone.cli.options import option
 
 if TYPE_CHECKING:
     from rankone.explanation import Explanation
@@ -22,13 +21,10 @@ def explain(
         options.out("DIR", "Write plots (PNG, SVG) and the weights of every grade here."),
     ] = None,
     vectors: options.Vectors = None,
-    dim: Annotated[
-        int, typer.Option(metavar="D", min=1, max=1 << 12, help="Length of random vectors.")
-    ] = 2,
+    dim: Annotated[int, option("Length of random vectors.", "D", min=1, max=1 << 12)] = 2,
     cap: options.Cap = options.CAP,
     seconds: Annotated[
-        float,
-        typer.Option(metavar="S", min=0.0, help="Time limit for each grade, in seconds."),
+        float, option("Time limit for each grade, in seconds.", "S", min=0.0)
     ] = 120.0,
     seed: options.Seed = 0,
     *,

@@ -6,10 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from rankone.cli import options
 from rankone.cli.bundles import bundled
+from rankone.cli.options import option
 from rankone.errors import SettingError
 
 if TYPE_CHECKING:
@@ -25,18 +24,11 @@ ONLY_MADE_UP = "Compared on made-up sentences only; --corpus FILE adds your own.
 def export(
     model: options.ModelDirectory,
     hf: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OUT", help="Write a directory that transformers can load.", readable=False
-        ),
+        Path | None, option("Write a directory that transformers can load.", "OUT", readable=False)
     ] = None,
-    onnx: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write an ONNX graph.", readable=False),
-    ] = None,
+    onnx: Annotated[Path | None, option("Write an ONNX graph.", "FILE", readable=False)] = None,
     corpus: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Also compare the graph with the model on this text."),
+        str | None, option("Also compare the graph with the model on this text.", "FILE")
     ] = None,
     *,
     output: options.Output,
@@ -83,7 +75,7 @@ def export(
 
 
 def _prepare_hf(model: Model, home: Path, out: Path, progress: Progress) -> PreparedHub:
-    """With the report and the certificate that are in the model directory."""
+    """Use the report and the certificate in the model directory."""
     from rankone.certification import read_certificate
     from rankone.interop.huggingface.export import prepare_hf
     from rankone.nn.store import CERTIFICATE
@@ -96,8 +88,8 @@ def _prepare_hf(model: Model, home: Path, out: Path, progress: Progress) -> Prep
 
 
 def _export_onnx(model: Model, out: Path, given: str | None, progress: Progress) -> OnnxExport:
-    """Compared on the file that was named: what a report names is not opened, for the directory
-    may be a stranger's."""
+    """Compare on the given file. The file named in a report is not opened: the model directory may
+    come from a stranger."""
     from rankone.interop.onnx.export import export_onnx
 
     progress("read", 0.0)

@@ -1,4 +1,4 @@
-"""What keeps the command line quick to start: a command is imported when it is asked for."""
+"""Keeps the command line quick to start: a command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OnDemand(TyperCommand):
 
 
 class Group(TyperGroup):
-    """Commands, and a `--help` that costs nothing where it is not given."""
+    """Commands, and a `--help` option that costs nothing if it is not given."""
 
     def get_help_option(self, ctx: Any) -> Any:
         option = super().get_help_option(ctx)
@@ -28,7 +28,7 @@ class Group(TyperGroup):
 
 
 def load(name: str) -> Any:
-    """The command itself: of its module, what bears the same name, a function or a group."""
+    """The command itself: the function or group of the same name in its module."""
     found = getattr(importlib.import_module(f"rankone.cli.{name}"), name)
     home = typer.Typer()
     if isinstance(found, typer.Typer):

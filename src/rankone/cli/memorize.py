@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rankone import choices
 from rankone.cli import options
 from rankone.cli.bundles import bundled
+from rankone.cli.options import flag, option
 from rankone.errors import SettingError
 from rankone.plural import plural
 
@@ -17,6 +17,32 @@ if TYPE_CHECKING:
     from rankone.construct import Memorized
 
 SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Building:
+    """How to build the weights: arguments of `memorize`."""
+
+    PANEL: ClassVar = None
+
+    construction: Annotated[choices.Construction, option("How to build the weights.")] = "line"
+    vectors: options.Vectors = None
+    positions: Annotated[
+        bool, option("Add positional encodings (Corollary 2), or none (Corollary 1).")
+    ] = True
+    causal: Annotated[bool, flag("Use a causal mask.", "--causal")] = False
+    head_size: Annotated[
+        int, option("Head size s; weights keep rank 1.", "S", min=1, max=1 << 16)
+    ] = 1
+    readout: Annotated[
+        choices.Readout, option("Hidden units where labels change, or one per context id.")
+    ] = "merged"
+    strict: Annotated[bool, flag("Refuse labels that contradict each other.", "--strict")] = False
+    max_length: options.MaxLength = None
+    verify: Annotated[
+        choices.Verify, option("Run the dense network on a sample, or on every token.")
+    ] = "sample"
+    seed: options.Seed = 0
 
 
 @bundled
@@ -27,31 +53,8 @@ def memorize(
         Path | None,
         options.out("DIR", "Write a directory for Hugging Face here, with a certificate."),
     ] = None,
-    construction: Annotated[
-        choices.Construction, typer.Option(help="How to build the weights.")
-    ] = "line",
-    vectors: options.Vectors = None,
-    positions: Annotated[
-        bool, typer.Option(help="Add positional encodings (Corollary 2), or none (Corollary 1).")
-    ] = True,
-    causal: Annotated[bool, typer.Option("--causal", help="Use a causal mask.")] = False,
-    head_size: Annotated[
-        int, typer.Option(metavar="S", min=1, max=1 << 16, help="Head size s; weights keep rank 1.")
-    ] = 1,
-    readout: Annotated[
-        choices.Readout,
-        typer.Option(help="Hidden units where labels change, or one per context id."),
-    ] = "merged",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse labels that contradict each other.")
-    ] = False,
-    max_length: options.MaxLength = None,
-    verify: Annotated[
-        choices.Verify,
-        typer.Option(help="Run the dense network on a sample, or on every token."),
-    ] = "sample",
-    seed: options.Seed = 0,
     *,
+    building: Building,
     reading: options.Reading,
     output: options.Output,
 ) -> None:
@@ -65,20 +68,7 @@ def memorize(
 
         progress("read", 0.0)
         corpus = read_corpus(file, **reading.arguments())
-        result = memorize(
-            corpus,
-            construction=construction,
-            vectors=vectors,
-            positions=positions,
-            causal=causal,
-            head_size=head_size,
-            readout=readout,
-            strict=strict,
-            max_length=max_length,
-            verify=verify,
-            seed=seed,
-            progress=progress,
-        )
+        result = memorize(corpus, **vars(building), progress=progress)
         hub = None
         if hf is not None:
             from rankone.certification import certify

@@ -5,17 +5,30 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from rankone import choices
 
-if TYPE_CHECKING:
-    pass
-
 OUTPUT = "Output"
 CAP = 200_000  # the default of `certify`, which is too heavy to import here; a test compares them
+
+
+def option(help: str, metavar: str | None = None, *names: str, **rest: Any) -> Any:
+    """An option with a value; `rest` are its range and the other settings of Typer."""
+    return typer.Option(*names, metavar=metavar, help=help, **rest)
+
+
+def flag(help: str, *names: str) -> Any:
+    """An option without a value, and without the opposite that Typer adds to unnamed ones."""
+    return typer.Option(*names, help=help)
+
+
+def out(metavar: str, help: str) -> Any:
+    """--out: each command writes something else."""
+    return option(help, metavar, show_default=False, rich_help_panel=OUTPUT)
+
 
 File = Annotated[
     str,
@@ -31,32 +44,22 @@ ModelDirectory = Annotated[
     typer.Argument(metavar="DIR", help="Model directory.", show_default=False, readable=False),
 ]
 Vectors = Annotated[
-    Path | None,
-    typer.Option(metavar="TEXT", help="Token vectors in GloVe text format (default: chosen)."),
+    Path | None, option("Token vectors in GloVe text format (default: chosen).", "TEXT")
 ]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Random seed.")]
-Cap = Annotated[
-    int,
-    typer.Option(metavar="DIGITS", min=20, max=10**9, help="Maximum number of decimal digits."),
-]
+Seed = Annotated[int, option("Random seed.", "N", min=0)]
+Cap = Annotated[int, option("Maximum number of decimal digits.", "DIGITS", min=20, max=10**9)]
 MaxLength = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
+    option(
+        "Longest sentence the model can read as a whole (default: longest in FILE).",
+        "N",
         min=1,
         max=1 << 24,
-        help="Longest sentence the model can read as a whole (default: longest in FILE).",
     ),
 ]
 CheckpointSeconds = Annotated[
-    float,
-    typer.Option(metavar="S", min=0.0, help="Seconds between checkpoints.", rich_help_panel=OUTPUT),
+    float, option("Seconds between checkpoints.", "S", min=0.0, rich_help_panel=OUTPUT)
 ]
-
-
-def out(metavar: str, help: str) -> Any:
-    """--out: each command writes something else."""
-    return typer.Option(metavar=metavar, help=help, show_default=False, rich_help_panel=OUTPUT)
 
 
 @dataclass(frozen=True)
@@ -66,21 +69,14 @@ class Layout:
     PANEL: ClassVar = "Reading the file"
 
     format: Annotated[
-        choices.Format,
-        typer.Option(help="File layout; `text` is one sentence per line, without labels."),
+        choices.Format, option("File layout; `text` is one sentence per line, without labels.")
     ] = "auto"
     token_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N", help="Token column (from 1) or key (default: first; CoNLL-U: FORM)."
-        ),
+        str | None, option("Token column (from 1) or key (default: first; CoNLL-U: FORM).", "N")
     ] = None
     label_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="N",
-            help="Label column (from 1; -1 is the last) or key (default: last; CoNLL-U: UPOS).",
-        ),
+        option("Label column (from 1; -1 is the last) or key (default: last; CoNLL-U: UPOS).", "N"),
     ] = None
 
     def arguments(self) -> dict[str, Any]:
@@ -95,11 +91,9 @@ class Reading(Layout):
 
     scheme: Annotated[
         choices.Scheme,
-        typer.Option(
-            help="Entity tags: keep them, convert IOB1 to IOB2, or convert if they are IOB1 (auto)."
-        ),
+        option("Entity tags: keep them, convert IOB1 to IOB2, or convert if they are IOB1 (auto)."),
     ] = "keep"
-    lower: Annotated[bool, typer.Option("--lower", help="Convert tokens to lower case.")] = False
+    lower: Annotated[bool, flag("Convert tokens to lower case.", "--lower")] = False
 
 
 @dataclass(frozen=True)
@@ -108,8 +102,8 @@ class Output:
 
     PANEL: ClassVar = OUTPUT
 
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False
+    json: Annotated[bool, flag("Print one JSON object only.", "--json")] = False
+    quiet: Annotated[bool, flag("Print errors only.", "--quiet", "-q")] = False
 
     @property
     def silent(self) -> bool:
@@ -123,30 +117,24 @@ class Training:
 
     PANEL: ClassVar = "Training"
 
-    batch_size: Annotated[int, typer.Option(metavar="N", min=1, help="Sentences per step.")] = 32
-    dim: Annotated[int, typer.Option(metavar="D", min=1, help="Length of token vectors.")] = 32
-    hidden: Annotated[
-        int, typer.Option(metavar="Q", min=0, help="Hidden units per block (0: 4 * dim).")
-    ] = 0
-    positions: Annotated[bool, typer.Option(help="Learn positional encodings.")] = True
+    batch_size: Annotated[int, option("Sentences per step.", "N", min=1)] = 32
+    dim: Annotated[int, option("Length of token vectors.", "D", min=1)] = 32
+    hidden: Annotated[int, option("Hidden units per block (0: 4 * dim).", "Q", min=0)] = 0
+    positions: Annotated[bool, option("Learn positional encodings.")] = True
     max_length: MaxLength = None
-    optimizer: Annotated[choices.Optimizer, typer.Option(help="Optimizer.")] = "adam"
-    lr: Annotated[float, typer.Option(metavar="X", help="Learning rate.")] = 1e-3
-    momentum: Annotated[float, typer.Option(metavar="X", min=0.0, help="SGD momentum.")] = 0.0
-    schedule: Annotated[
-        choices.Schedule, typer.Option(help="Learning rate schedule; linear decays to 0.")
-    ] = "constant"
+    optimizer: Annotated[choices.Optimizer, option("Optimizer.")] = "adam"
+    lr: Annotated[float, option("Learning rate.", "X")] = 1e-3
+    momentum: Annotated[float, option("SGD momentum.", "X", min=0.0)] = 0.0
+    schedule: Annotated[choices.Schedule, option("Learning rate schedule; linear decays to 0.")] = (
+        "constant"
+    )
     init_std: Annotated[
-        float,
-        typer.Option(
-            metavar="X", min=0.0, help="Initial standard deviation of token and position tables."
-        ),
+        float, option("Initial standard deviation of token and position tables.", "X", min=0.0)
     ] = 0.02
     accuracy: Annotated[
-        choices.Accuracy,
-        typer.Option(help="Measure each epoch's accuracy as it runs, or after it."),
+        choices.Accuracy, option("Measure each epoch's accuracy as it runs, or after it.")
     ] = "running"
-    dtype: Annotated[choices.Dtype, typer.Option(help="Precision of the weights.")] = "float32"
+    dtype: Annotated[choices.Dtype, option("Precision of the weights.")] = "float32"
     seed: Seed = 0
 
 

@@ -1,4 +1,4 @@
-"""A function of the user's: file.py:name, or module:name."""
+"""Import a user's function: file.py:name, or module:name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def own_function(path: str) -> Function:
-    """From a file, with the modules that lie beside it; or from a module, here or installed."""
+    """From a file, with the modules next to it, or from a module, here or installed."""
     from rankone.approximation.target import one_line
 
     module, _, name = path.rpartition(":")
@@ -43,7 +43,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _file(path: Path) -> ModuleType:
-    """Under the file's own name, so that it can be found again by what it defines (pickle)."""
+    """Import under the file's own name, so that pickle finds what it defines."""
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}")
     sys.path.insert(0, str(path.resolve().parent))

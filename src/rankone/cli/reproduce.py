@@ -13,6 +13,7 @@ import typer
 
 from rankone.cli import options, running
 from rankone.cli.bundles import bundled
+from rankone.cli.options import flag, option
 from rankone.plural import plural
 
 if TYPE_CHECKING:
@@ -31,19 +32,13 @@ class Runs:
 
     PANEL: ClassVar = None
 
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Runs at a time (default: one per core)."),
-    ] = None
+    jobs: Annotated[int | None, option("Runs at a time (default: one per core).", "N", min=1)] = (
+        None
+    )
     checkpoint_seconds: options.CheckpointSeconds = 60.0
 
 
 reproduce = typer.Typer(help="Run the paper's experiment.", no_args_is_help=True)
-
-
-@reproduce.callback()
-def experiments() -> None:
-    """Run the paper's experiment."""
 
 
 @reproduce.command()
@@ -53,25 +48,19 @@ def figure1(
     out: Annotated[Path, options.out("DIR", DIRECTORY)] = Path("runs/figure1"),
     depths: Annotated[
         list[int] | None,
-        typer.Option(
-            "--depth", metavar="N", min=1, help="Number of blocks; repeat it (default: 1, 3, 6)."
-        ),
+        option("Number of blocks; repeat it (default: 1, 3, 6).", "N", "--depth", min=1),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
+        option(
+            f"Epochs, doubled for the smallest depth (default: {EPOCHS}; {BUILTIN_EPOCHS} for a "
+            "built-in corpus).",
+            "N",
             min=1,
-            help=f"Epochs, doubled for the smallest depth (default: {EPOCHS}; {BUILTIN_EPOCHS} for "
-            "a built-in corpus).",
         ),
     ] = None,
-    theorem2: Annotated[
-        bool, typer.Option(help="Also train with v1 and v2 constructed and fixed.")
-    ] = True,
-    standard: Annotated[
-        bool, typer.Option("--standard", help="Also train with standard attention.")
-    ] = False,
+    theorem2: Annotated[bool, option("Also train with v1 and v2 constructed and fixed.")] = True,
+    standard: Annotated[bool, flag("Also train with standard attention.", "--standard")] = False,
     *,
     training: options.Training,
     runs: Runs,
@@ -111,7 +100,7 @@ def figure1(
 def sweep(
     file: options.File,
     out: Annotated[Path, options.out("DIR", DIRECTORY)] = Path("runs/sweep"),
-    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Epochs of every run.")] = 60,
+    epochs: Annotated[int, option("Epochs of every run.", "N", min=1)] = 60,
     *,
     training: options.Training,
     runs: Runs,
@@ -135,7 +124,7 @@ def sweep(
 
 @contextlib.contextmanager
 def _reported(output: options.Output) -> Iterator[dict[str, Any]]:
-    """While runs are trained: where their progress goes."""
+    """Where to report progress while runs are trained."""
     from rankone.cli import console
 
     with (
@@ -149,7 +138,7 @@ def _reported(output: options.Output) -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def workers() -> Iterator[None]:
-    """A worker that dies breaks a pipe: that is reported, and must not end us as `| head` may."""
+    """A worker that dies breaks a pipe; this is reported, and must not end us as `| head` does."""
     if not hasattr(signal, "SIGPIPE"):
         yield
         return

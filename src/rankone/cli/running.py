@@ -1,4 +1,4 @@
-"""What commands that run for hours say on the way: epochs, warnings, and how to resume."""
+"""What long-running commands print: epochs, warnings, and how to resume."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def explicit(context: typer.Context, **values: Any) -> dict[str, Any]:
-    """Of these options, those that the user has given."""
+    """The options among these that the user has given."""
     sources = {name: context.get_parameter_source(name) for name in values}
     return {
         name: values[name]
@@ -26,15 +26,9 @@ def explicit(context: typer.Context, **values: Any) -> dict[str, Any]:
     }
 
 
-def epoch_printer(*, quiet: bool) -> Callable[[EpochLine], None]:
-    """A line per epoch, of the one run there is."""
-    show = run_printer(quiet=quiet)
-    return lambda line: show("", line)
-
-
 def run_printer(*, quiet: bool) -> Callable[[str, EpochLine], None]:
-    """A line per epoch with the name of its run, at once, where the output goes to a file or a
-    pipe; on a terminal there is the progress bar."""
+    """Print a line per epoch, with the name of its run, if the output goes to a file or a pipe; a
+    terminal shows the progress bar instead."""
     stream = sys.stdout  # the bar replaces it while it is shown
     if quiet or stream is None or stream.isatty():
         return lambda *_: None
@@ -58,7 +52,7 @@ def epoch_text(line: EpochLine) -> str:
 
 @contextlib.contextmanager
 def messages(level: int) -> Iterator[None]:
-    """What training logs from this level on, on standard error."""
+    """Show what training logs, from this level up, on standard error."""
     logger = logging.getLogger("rankone")
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("rankone: %(message)s"))
@@ -76,7 +70,7 @@ def messages(level: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible(remedy: Callable[[], str], *, quiet: bool) -> Iterator[None]:
-    """Ctrl-C says how to go on."""
+    """On Ctrl-C, say how to continue."""
     try:
         yield
     except KeyboardInterrupt:
@@ -86,7 +80,7 @@ def interruptible(remedy: Callable[[], str], *, quiet: bool) -> Iterator[None]:
 
 
 def how_to_resume(out: Path | None, command: list[str]) -> str:
-    """What somebody who has pressed Ctrl-C can do."""
+    """How to continue after Ctrl-C."""
     from rankone.training.checkpoint import NAME
 
     if out is None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from rankone import choices
 from rankone.cli import options, running
 from rankone.cli.bundles import bundled
+from rankone.cli.options import flag, option
+from rankone.plural import plural
 
 if TYPE_CHECKING:
     from rankone.training import Trained
@@ -18,62 +22,60 @@ if TYPE_CHECKING:
 LAST = {"running": "last epoch, as it ran", "after": "last epoch"}
 
 
+@dataclass(frozen=True)
+class Run:
+    """Settings of a single run."""
+
+    PANEL: ClassVar = None
+
+    depth: Annotated[int, option("Number of blocks.", "N", min=1)] = 1
+    epochs: Annotated[int, option("Passes over the file.", "N", min=1)] = 400
+    attention: Annotated[
+        choices.TrainedAttention,
+        option(
+            "Rank-1 attention (eq. 20), the same with v1 and v2 constructed and fixed, or "
+            "standard attention."
+        ),
+    ] = "rank1"
+    heads: Annotated[int, option("Number of heads of standard attention.", "H", min=1)] = 1
+    head_size: Annotated[int, option("Size of each head (0: dim / heads).", "S", min=0)] = 0
+    patience: Annotated[
+        int,
+        option(
+            "Stop when N epochs in a row are no better on the first --evaluate file, and keep "
+            "the best epoch (0: never stop).",
+            "N",
+            min=0,
+        ),
+    ] = 0
+
+
 @bundled
 def train(
     context: typer.Context,
     file: options.File,
+    run: Run,
     out: Annotated[
         Path | None, options.out("DIR", "Write log, checkpoints and the model here.")
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Continue the run in DIR with its settings, changed by options given."
-        ),
+        flag("Continue the run in DIR with its settings, changed by options given.", "--resume"),
     ] = False,
-    depth: Annotated[int, typer.Option(metavar="N", min=1, help="Number of blocks.")] = 1,
-    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the file.")] = 400,
-    attention: Annotated[
-        choices.TrainedAttention,
-        typer.Option(
-            help="Rank-1 attention (eq. 20), the same with v1 and v2 constructed and fixed, or "
-            "standard attention."
-        ),
-    ] = "rank1",
-    heads: Annotated[
-        int, typer.Option(metavar="H", min=1, help="Number of heads of standard attention.")
-    ] = 1,
-    head_size: Annotated[
-        int, typer.Option(metavar="S", min=0, help="Size of each head (0: dim / heads).")
-    ] = 0,
     evaluate: Annotated[
         list[str] | None,
-        typer.Option(
-            "--evaluate",
-            metavar="FILE",
-            help="Also evaluate on this file after every epoch; can be repeated.",
+        option(
+            "Also evaluate on this file after every epoch; can be repeated.", "FILE", "--evaluate"
         ),
     ] = None,
-    patience: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Stop when N epochs in a row are no better on the first --evaluate file, and keep "
-            "the best epoch (0: never stop).",
-        ),
-    ] = 0,
     checkpoint_seconds: options.CheckpointSeconds = 60.0,
     tensorboard: Annotated[
         Path | None, options.out("DIR", "Write event files for TensorBoard here.")
     ] = None,
     threads: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=1, help="Number of threads; only large networks gain from more."
-        ),
+        int, option("Number of threads; only large networks gain from more.", "N", min=1)
     ] = 1,
-    device: Annotated[str, typer.Option(help="Device to compute on: cpu, cuda, ...")] = "cpu",
+    device: Annotated[str, option("Device to compute on: cpu, cuda, ...")] = "cpu",
     *,
     training: options.Training,
     reading: options.Reading,
@@ -88,22 +90,13 @@ def train(
     first = options.first_process()
     if not first:
         output = options.Output(quiet=True)
-    settings = running.explicit(
-        context,
-        depth=depth,
-        epochs=epochs,
-        attention=attention,
-        heads=heads,
-        head_size=head_size,
-        patience=patience,
-        **vars(training),
-    )
+    settings = running.explicit(context, **vars(run), **vars(training))
     given = running.explicit(context, threads=threads, checkpoint_seconds=checkpoint_seconds)
     again = ["rankone", "train", file, "--out", str(out), "--resume"]
     again += [word for other in evaluate or () for word in ("--evaluate", other)]
     again += ["--tensorboard", str(tensorboard)] if tensorboard is not None else []
     again += ["--device", device] if device != "cpu" else []
-    on_epoch = running.epoch_printer(quiet=output.silent)
+    on_epoch = partial(running.run_printer(quiet=output.silent), "")  # of the one run there is
     level = logging.ERROR if output.quiet else logging.WARNING if output.json else logging.INFO
     with (
         running.interruptible(lambda: running.how_to_resume(out, again), quiet=output.quiet),
@@ -140,7 +133,6 @@ def train(
 
 def _show(result: Trained) -> None:
     from rankone.cli import console
-    from rankone.plural import plural
 
     settings, last = result.settings, result.curve[-1]
     console.print_table(

@@ -86,7 +86,7 @@ class ContextualMapping:
     def averages(self, parts: Sequence[Corpus], causal: bool) -> Floats:
         """What attention adds along ``output``: the softmax average of the keys, per token.
 
-        In the same spans however the corpus is cut into parts: rounding depends on what is
+        The spans do not depend on how the corpus is cut into parts: rounding depends on what is
         computed together.
         """
         keys, queries = self._projection(self.v1), self._projection(self.v2)
@@ -101,7 +101,7 @@ class ContextualMapping:
         return out
 
     def _projection(self, direction: Floats) -> Callable[[Corpus, slice], Floats]:
-        """Project tables, not tokens: then only numbers have to be looked up."""
+        """Project the tables, not the tokens: then each token needs only a lookup."""
         words = self.table @ direction
         places = None if self.positions is None else self.positions @ direction
 

@@ -1,4 +1,4 @@
-"""What the head makes of a token, for any head: its label, and by how much that leads."""
+"""The label that a head gives to a token, for any linear head, and by how much it leads."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
 
 @dataclass(frozen=True)
 class Outputs:
-    """Of some tokens: the label, and the output that decides over it.
+    """For some tokens: the label, and the output that decides it.
 
     ``values`` is the output y for a head of label numbers, else half the lead of the wanted logit.
     ``errors`` is (1 - lead) / 2, which for a head of label numbers is the distance of y from the
     number of the wanted label (unless that is the first or the last, and y lies outside); -infinity
-    where nothing is asked. ``rounding`` bounds how far rounding may put a logit off.
+    where nothing is asked. ``rounding`` bounds the rounding error of a logit.
     """
 
     labels: NDArray[np.generic]
@@ -42,7 +42,7 @@ class Outputs:
 class LabelHead:
     """logits = W z + b. The lead of label c is logit_c - max over the others.
 
-    For a head of label numbers (`has_label_numbers`) y = p^T z says it all, and the lead of c over
+    For a head of label numbers (`has_label_numbers`) y = p^T z decides, and the lead of c over
     its neighbours is 1 - 2 |y - c|.
     """
 
@@ -54,7 +54,7 @@ class LabelHead:
         self.roundings = (weight.shape[1] + 3) * torch.finfo(weight.dtype).eps
 
     def read(self, z: Floats, wanted: Ints) -> Outputs:
-        """The features (d, tokens) of tokens for which these labels are wanted, -1 for none."""
+        """Decode the features (d, tokens) of tokens with these wanted labels, -1 for none."""
         if self.numbered:
             y = np.asarray(self.p.double().numpy() @ z)
             return self._outputs(np.rint(y) - 1, y, wanted, self._terms(z))
@@ -67,7 +67,7 @@ class LabelHead:
         return Outputs.joined(chunks)
 
     def read_logits(self, features: Tensor, logits: Tensor, wanted: Ints) -> Outputs:
-        """The same for rows of features whose logits are known: they decide over the label."""
+        """The same for rows of features whose logits are known; these decide the label."""
         if self.numbered:
             values = (features @ self.p).double().numpy()
         else:

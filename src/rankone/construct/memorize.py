@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import reprlib
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -14,10 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone import choices
-from rankone.construct.conditions import check_size, given_vectors, position_rows, remarks_on
 from rankone.construct.line.draw import draw_line
 from rankone.construct.memorized import Memorized
-from rankone.construct.problem import RESERVE, Draft, Draw, pose
+from rankone.construct.problem import (
+    RESERVE,
+    Draft,
+    Draw,
+    check_size,
+    given_vectors,
+    pose,
+    position_rows,
+    remarks_on,
+)
 from rankone.construct.verify import check_dense, check_fast
 from rankone.corpus import Corpus, as_corpus
 from rankone.corpus.rows import Column
@@ -56,7 +63,7 @@ def memorize(
     `token_column` and `label_column` choose among its columns. It may also be a list of corpora,
     the parts of one, which share one vocabulary and one list of labels: the weights do not depend
     on where it is cut. `construction` is the way to the weights. `vectors` gives the token table:
-    an array with a row per word of ``corpus.vocabulary``, or a file in the manner of GloVe; without
+    an array with a row per word of ``corpus.vocabulary``, or a file in the format of GloVe; without
     it the construction chooses the table. `positions` adds positional encodings (Corollary 2; off:
     Corollary 1); `max_length` makes their table longer than the longest sentence. `head_size` is
     s, the matrices keep rank 1. `readout` is "merged" (units only where labels change) or "paper"
@@ -154,7 +161,7 @@ def _in_parts(corpus: object) -> TypeGuard[Sequence[Corpus]]:
 
 
 def check_settings(**settings: Any) -> None:
-    """Refuse settings that mean nothing."""
+    """Refuse settings of the wrong type or out of range."""
     words = {
         "construction": tuple(CONSTRUCTIONS),
         "readout": get_args(choices.Readout),
@@ -170,12 +177,11 @@ def check_settings(**settings: Any) -> None:
             known = words.get(name, (True, False))
             sound = isinstance(value, str | bool | np.bool_) and value in known
             wanted = " or ".join(map(repr, known))
-        if not sound:
-            raise SettingError(f"{name} cannot be {reprlib.repr(value)}", remedy=f"give {wanted}")
+        SettingError.unless(sound, name, value, wanted)
 
 
 class Clock:
-    """Time per stage, reported to whoever shows progress; a stage may come again."""
+    """Time per stage, reported as progress; a stage may occur more than once."""
 
     def __init__(self, read: float, progress: Progress) -> None:
         self.seconds = {"read": read, "construct": 0.0, "verify": 0.0, "dense": 0.0}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rankone.corpus import Conflict
+from rankone.documents import figures
 from rankone.nn import Model
 from rankone.plural import plural
 
@@ -20,14 +21,14 @@ class Memorized:
     function of the model's input gets wrong; they are equal. ``max_error`` is the largest distance
     between output and label over all tokens (for other heads than those of label numbers,
     (1 - lead) / 2, with the lead of the wanted logit over all others), ``margin`` is 1/2 minus
-    that; ``min_gap`` the
-    smallest distance, along the readout's direction, of two context ids that it tells apart, where
-    the border between the cells of two words counts as 1 (None if there is nothing to tell apart).
+    that. ``min_gap`` is the smallest distance, along the readout's direction, of two context ids
+    that it tells apart, where the border between the cells of two words counts as 1 (None if there
+    is nothing to tell apart).
     ``parameters`` counts every number stored, ``paper_parameters`` is what Corollary 1 allows:
     4 (s + d) + d (2 n N + d). ``dense_error`` is ``max_error`` for the ``dense_tokens`` tokens that
     also went through the network with its matrices multiplied out, ``dense_difference`` how far
     its outputs are from the fast path's.
-    ``remarks`` says what of the paper's conditions the corpus does not meet.
+    ``remarks`` lists the conditions of the paper that the corpus does not meet.
     """
 
     model: Model
@@ -66,10 +67,7 @@ class Memorized:
 
     def to_json(self) -> dict[str, Any]:
         """The figures, without the model."""
-        figures = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
-        figures["conflicts"] = [conflict.to_json() for conflict in self.conflicts]
-        figures["remarks"] = list(self.remarks)
-        return {"ok": self.ok, "accuracy": self.accuracy, **figures}
+        return {"accuracy": self.accuracy, **figures(self, "model")}
 
     def save(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write the model directory with this report in it; returns the files."""

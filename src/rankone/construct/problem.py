@@ -1,7 +1,8 @@
-"""What every construction is given, and what it gives back."""
+"""What every construction is given and returns, and the conditions that the paper puts on it."""
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,26 +10,30 @@ from functools import cached_property
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankone import choices
 from rankone.arrays import Floats, Ints
+from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
+from rankone.corpus.contexts import sentences_with_repeats
 from rankone.corpus.targets import Targets, choose_targets
-from rankone.errors import CorpusError, PrecisionError
+from rankone.errors import CorpusError, PrecisionError, SettingError, VectorError
 from rankone.nn import TokenClassifier
+from rankone.nn.ragged import check_lengths
+from rankone.plural import plural
 
 T = TypeVar("T", bound=np.generic)
 RESERVE = 0.25  # half of the margin is kept for machines that round in another order
 
 
 def joined(columns: Sequence[NDArray[T]]) -> NDArray[T]:
-    """The columns of all parts as one; that of a single part is not copied."""
+    """The columns of all parts as one; the column of a single part is not copied."""
     return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
 def bounds(parts: Sequence[Corpus]) -> list[int]:
-    """The number of the first token of every part, and behind the last: how many there are."""
+    """The number of the first token of every part, and the number of all tokens."""
     sizes: list[Any] = [part.n_tokens for part in parts]
     return [0, *np.cumsum(sizes).tolist()]
 
@@ -42,7 +47,7 @@ def end_to_end(parts: Sequence[Corpus]) -> Ints:
 
 
 def pieces(parts: Sequence[Corpus], first: int, last: int) -> Iterator[tuple[Corpus, slice]]:
-    """The parts that hold the tokens from `first` to behind `last`, and where in them."""
+    """The parts that hold the tokens `first` to `last` - 1, and where in each part they are."""
     for part, a in zip(parts, bounds(parts), strict=False):
         if a < last and first < a + part.n_tokens:
             yield part, slice(max(first - a, 0), min(last - a, part.n_tokens))
@@ -50,7 +55,7 @@ def pieces(parts: Sequence[Corpus], first: int, last: int) -> Iterator[tuple[Cor
 
 @dataclass(frozen=True)
 class Problem:
-    """A corpus in parts with what its tokens shall get, and how the network is to look.
+    """A corpus in parts with the labels its tokens should get, and the shape of the network.
 
     Tokens are numbered over all parts laid end to end. All parts have the words and labels of the
     first, ``corpus``. ``length`` counts the rows of the table of positions (1: none is needed),
@@ -71,7 +76,7 @@ class Problem:
 
     @cached_property
     def bounds(self) -> list[int]:
-        """The number of the first token of every part, and how many there are in all."""
+        """The number of the first token of every part, and the number of all tokens."""
         return bounds(self.parts)
 
     @property
@@ -84,17 +89,17 @@ class Problem:
 
     @cached_property
     def labels(self) -> Ints:
-        """What every token shall get, from 0; -1 where nothing is asked."""
+        """The label that every token should get, from 0; -1 where nothing is asked."""
         return joined([part.labels for part in self.targets.parts])
 
     @cached_property
     def contexts(self) -> Ints:
-        """The first token of every context of which something is asked."""
+        """The first token of every context for which a label is asked."""
         contexts = joined([part.contexts for part in self.targets.parts])
         return np.unique(contexts[self.labels >= 0])
 
     def named(self, token: int) -> tuple[str, str]:
-        """The word, and where it stood."""
+        """The word, and where it comes from."""
         number = bisect_right(self.bounds, token) - 1
         part, at = self.parts[number], token - self.bounds[number]
         return part.vocabulary[part.token_ids[at]], part.place(at)
@@ -118,7 +123,7 @@ class Draft(Protocol):
         """Whether to draw again, after this draw and the one `before` it have failed."""
 
     def refusal(self, draws: int) -> PrecisionError:
-        """What is too close, and what would help, after so many draws."""
+        """What is too close, and what would help, after this number of draws."""
 
 
 Draw = Callable[[Problem, np.random.Generator], Draft]
@@ -132,7 +137,7 @@ def pose(
     causal: bool = False,
     **network: Any,
 ) -> Problem:
-    """The problem of these parts, which share one vocabulary and one list of labels; `network` are
+    """The problem for these parts, which share one vocabulary and one list of labels; `network` has
     the other fields of `Problem`."""
     if not any((part.label_ids >= 0).any() for part in parts):
         raise CorpusError(
@@ -140,3 +145,76 @@ def pose(
         )
     targets = choose_targets(parts, positions=positions, causal=causal, strict=strict)
     return Problem(tuple(parts), targets, causal=causal, **network)
+
+
+NUMBERS = 1 << 27  # in one table: a gigabyte
+
+
+def position_rows(corpus: Corpus, positions: bool, max_length: int | None) -> int:
+    """Rows of the table of positions; 1 where there is none."""
+    if not positions:
+        if max_length is not None:
+            raise SettingError(
+                "max_length is the length of the table of positions, and there is none",
+                remedy="leave out max_length (--max-length), or turn positions on",
+            )
+        return 1
+    length = corpus.longest if max_length is None else max_length
+    check_lengths(corpus.lengths, length, corpus.place_of_sentence)
+    return length
+
+
+def check_size(corpus: Corpus, length: int, dim: int, head_size: int) -> None:
+    """Refuse tables that would not fit in memory."""
+    for name, rows, columns, what in (
+        ("max_length", length, dim, f"positions with {plural(dim, 'number')} each"),
+        ("head_size", head_size, corpus.longest, "numbers in the key of every token"),
+    ):
+        if rows * columns > NUMBERS:
+            raise SettingError(
+                f"{name} cannot be {rows}: {what}, and so more than {NUMBERS:,} numbers at once",
+                where=corpus.source,
+                remedy=f"give at most {max(1, NUMBERS // columns)}",
+            )
+
+
+def given_vectors(
+    corpus: Corpus, vectors: ArrayLike | str | os.PathLike[str] | None
+) -> Floats | None:
+    """The checked token vectors, None where the table is free."""
+    if vectors is None:
+        return None
+    if not isinstance(vectors, str | os.PathLike):
+        return check_vectors(vectors, corpus.vocabulary)
+    try:
+        return check_vectors(read_vectors(vectors, corpus.vocabulary), corpus.vocabulary)
+    except VectorError as error:  # rows of the table are not lines of the file
+        where = os.fspath(vectors) if (error.where or "row").startswith("row") else error.where
+        raise VectorError(error.what, where=where, remedy=error.remedy) from None
+
+
+def remarks_on(problem: Problem, positions: bool) -> tuple[str, ...]:
+    """Which of the paper's conditions fail or say nothing here, and what was done about it."""
+    remarks, targets, corpus = [], problem.targets, problem.corpus
+    if targets.conflicts:
+        remarks.append(
+            f"{plural(len(targets.conflicts), 'context carries', 'contexts carry')} contradicting "
+            "labels, which the paper excludes; each got its majority label, so "
+            f"{plural(targets.unavoidable, 'token stays', 'tokens stay')} wrong"
+        )
+    repeats = 0 if positions else sum(map(sentences_with_repeats, problem.parts))
+    if repeats:
+        remarks.append(
+            f"{plural(repeats, 'sentence repeats', 'sentences repeat')} a token, which Corollary 1 "
+            "excludes without positions; "
+            "sentences are told apart by the share of each token"
+        )
+    for count, thing in (
+        (sum(part.n_sentences for part in problem.parts), "sentence"),
+        (problem.longest, "token per sentence"),
+        (len(corpus.vocabulary), "word"),
+        (len(corpus.label_names), "label"),
+    ):
+        if count == 1:
+            remarks.append(f"only one {thing}: the theorem holds, but says little here")
+    return tuple(remarks)

@@ -1,4 +1,4 @@
-"""Given token vectors: reading them from a file, and the conditions the theorem puts on them."""
+"""Given token vectors: how to read them, and the conditions that the theorem puts on them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone.arrays import Floats
+from rankone.corpus.source import printable
 from rankone.errors import VectorError
 from rankone.plural import plural
 from rankone.theory.closest import as_table
@@ -22,13 +23,13 @@ SMALLEST, LARGEST = 1e-100, 1e100  # squares and products of positions must not 
 
 
 def read_vectors(path: str | os.PathLike[str], words: Sequence[str]) -> Floats:
-    """Vectors for `words` from a text file in the manner of GloVe: a word and its numbers per line.
+    """Vectors for `words` from a text file in GloVe format: a word and its numbers per line.
 
-    A first line with two whole numbers, as word2vec writes it, is passed over; so are other words,
-    a word that comes again, and blank lines.
+    A first line with two whole numbers, as word2vec writes it, is skipped; so are other words,
+    repeated words, and blank lines.
     """
     rows: dict[str, Floats] = {}
-    wanted, dim, name = set(words), 0, _name(path)
+    wanted, dim, name = set(words), 0, printable(os.fspath(path))
     for number, line in enumerate(_lines(path), start=1):
         cells = line.rstrip("\r\n \t").replace("\t", " ").split(" ")
         header = number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells)
@@ -108,13 +109,8 @@ def check_vectors(given: ArrayLike, words: Sequence[str]) -> Floats:
     return vectors
 
 
-def _name(path: str | os.PathLike[str]) -> str:
-    """For messages: bytes of a path that are no UTF-8 are spelled out."""
-    return os.fspath(path).encode("utf-8", "backslashreplace").decode()
-
-
 def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
-    """One at a time: such files are large, and most of their words are not wanted."""
+    """Lines, one at a time: such files are large, and most of their words are not needed."""
     opened = gzip.open if os.fspath(path).endswith(".gz") else open
     try:
         with opened(Path(path), "rt", encoding="utf-8-sig", newline="\n") as file:
@@ -125,6 +121,6 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
     except (OSError, ValueError, EOFError, zlib.error) as error:  # a name with a NUL: ValueError
         raise VectorError(
             f"cannot be read ({getattr(error, 'strerror', None) or error})",
-            where=_name(path),
+            where=printable(os.fspath(path)),
             remedy="give a text file of vectors in UTF-8",
         ) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -59,8 +58,8 @@ COUNTS, ERRORS = ("tokens", "wrong", "unavoidable"), ("max_error", "head_error",
 
 
 def check_outputs(found: Outputs, labels: Ints, wanted: Ints, fast: Floats | None = None) -> Check:
-    """Of tokens with these labels in the file (-1: nothing is asked) and these targets; `fast` are
-    the values of the fast path."""
+    """Check tokens with these labels in the file (-1: nothing is asked) and these targets; `fast`
+    are the values of the fast path."""
     wrong, unavoidable = found.labels != labels, wanted != labels
     if labels.min(initial=0) < 0:
         wrong, unavoidable = wrong & (labels >= 0), unavoidable & (labels >= 0)
@@ -75,7 +74,7 @@ def check_outputs(found: Outputs, labels: Ints, wanted: Ints, fast: Floats | Non
 
 
 def outputs(evaluator: Evaluator, head: LabelHead, part: Corpus, wanted: Ints) -> Outputs:
-    """What every token of a part gets by the fast path."""
+    """The outputs of all tokens of a part by the fast path."""
     chunks, at = [], 0
     for z in evaluator.features(part.token_ids, part.offsets):
         chunks.append(head.read(z, wanted[at : at + z.shape[1]]))
@@ -84,7 +83,7 @@ def outputs(evaluator: Evaluator, head: LabelHead, part: Corpus, wanted: Ints) -
 
 
 def check_fast(network: TokenClassifier, problem: Problem) -> tuple[Check, list[Outputs]]:
-    """Every token of every part."""
+    """Check every token of every part by the fast path."""
     evaluator, head, found, checks = Evaluator(network), LabelHead(network.head), [], []
     for part, targets in zip(problem.parts, problem.targets.parts, strict=True):
         found.append(outputs(evaluator, head, part, targets.labels))
@@ -100,8 +99,8 @@ def check_dense(
     every: bool,
     progress: Callable[[float], None],
 ) -> Check:
-    """The network as written, all matrices multiplied out; on a sample, or on `every` token of
-    which something is asked. Each part runs those that fall into it."""
+    """Check the network with all matrices multiplied out, on a sample or on `every` token for which
+    a label is asked. Each part runs its own tokens."""
     errors = joined([found.errors for found in fast])
     tokens = np.flatnonzero(errors != -np.inf) if every else sample_tokens(errors, rng)
     dense, checks = network.expand(), list[Check]()
@@ -111,22 +110,20 @@ def check_dense(
             continue
         at = tokens[a:b] - problem.bounds[i]
         part, wanted = problem.parts[i], problem.targets.parts[i].labels[at]
-        tell = partial(_tell, progress, a / len(tokens), b / len(tokens))
+
+        def tell(share: float, a: int = a, b: int = b) -> None:
+            progress((a + share * (b - a)) / len(tokens))
+
         found = dense_outputs(dense, part, at, wanted, tell)
         checks.append(check_outputs(found, part.label_ids[at], wanted, fast[i].values[at]))
     return Check.merge(checks)
 
 
-def _tell(progress: Callable[[float], None], first: float, last: float, share: float) -> None:
-    """The share of all that is done, where it is the share of a part."""
-    progress(last if share == 1.0 else first + share * (last - first))
-
-
 def sample_tokens(errors: Floats, rng: np.random.Generator) -> Ints:
-    """The tokens with the largest errors and others at random, `SAMPLE` of them, in order; none
-    whose error is -infinity, for nothing is asked of those."""
+    """`SAMPLE` tokens in order: those with the largest errors, and others at random. Tokens whose
+    error is -infinity are left out: nothing is asked of them."""
     asked = None
-    if errors.min() == -np.inf:  # seldom: a list of all tokens takes its memory
+    if errors.min() == -np.inf:  # rare; a list of all tokens takes memory
         asked = np.flatnonzero(errors != -np.inf)
         errors = errors[asked]
     if len(errors) <= SAMPLE:
@@ -147,12 +144,12 @@ def dense_outputs(
     wanted: Ints,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Outputs:
-    """What some tokens get from a network that `expand` has multiplied out: nothing is shared with
-    the fast path.
+    """The outputs of some tokens from a network that `expand` has multiplied out; it shares nothing
+    with the fast path.
 
-    Padded batches through the modules' own matrices: all blocks but the last for whole sentences,
-    the last for the tokens that are asked for. A token costs as many scores as its sentence has
-    tokens (with more blocks, their square), and as many activations as there are units.
+    Padded batches go through the modules' own matrices: whole sentences through all blocks but the
+    last, and only the tokens that are asked for through the last. A token costs as many scores as
+    its sentence has tokens (with several blocks, their square), and an activation per unit.
     """
     shape, head = dense.shape, LabelHead(dense.head)
     *earlier, last = dense.blocks
@@ -195,9 +192,10 @@ def batches(
 ) -> Iterator[tuple[Ints, Ints]]:
     """Sentences, and for each a row of places in `tokens` that lie in it; rows may repeat one.
 
-    `tokens` are in order. A sentence of n tokens has as many rows as it takes for m of them at a
-    time, m n <= `HELD` for all heads; so many sentences of similar length go together. (Or as many
-    as have `HELD` numbers in their keys; or n^2 scores each, if they are run as a `whole`.)
+    `tokens` are in order. A sentence of n tokens gets as many rows as needed for m of them at a
+    time, with m n <= `HELD` over all heads; sentences of similar length are put together. (The
+    limit also holds for the numbers in their keys and, if they are run as a `whole`, for n^2
+    scores each.)
     """
     home = corpus.sentence_of[tokens]
     most = np.maximum(1, HELD // (heads * corpus.lengths[home]))

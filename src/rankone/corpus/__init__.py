@@ -1,4 +1,4 @@
-"""Labelled corpora: reading them, their contexts, conflicts and ceilings."""
+"""Labelled corpora: how to read them, their contexts, conflicts and ceilings."""
 
 from rankone.corpus.builtin import builtin_corpus
 from rankone.corpus.ceilings import Ceiling

@@ -12,7 +12,7 @@ from rankone.corpus.corpus import Corpus
 from rankone.corpus.rows import Choice
 from rankone.errors import CorpusError, SettingError
 
-# Each name takes every role, so that only the sentence tells which one it plays.
+# Each name appears in every role, so that only the sentence shows which role it has.
 NAMES = (
     "Jordan Chelsea Florence Austin Georgia Paris Lincoln Madison Sydney Victoria Charlotte Dakota "
     "Savannah Orlando Phoenix Sterling Hamilton Houston Carolina Valencia Ford Wells Morgan Barclay"
@@ -23,7 +23,7 @@ DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 GOODS = "ships engines cameras bicycles maps clocks bridges".split()
 VERBS = "praised visited ignored remembered answered followed".split()
 
-# A word in capitals is drawn from its list; PER, LOC and ORG draw a name in that role.
+# A word in capitals is drawn from its list; PER, LOC and ORG are names in that role.
 TEMPLATES = (
     "PER VERBS PER in LOC .",
     "ORG sold COUNTS GOODS to ORG on DAYS .",
@@ -47,7 +47,7 @@ def builtin_corpus(sentences: int = 2000, seed: int = 0) -> Corpus:
     """Made-up sentences with IOB2 entity tags; the same seed gives the same corpus.
 
     A sentence that repeats an earlier one carries the same tags, so the sequence determines every
-    label, while the token alone leaves about one in five wrong.
+    label, while about one token in five cannot be labelled by the token alone.
     """
     draw = random.Random(seed)
     seen: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -62,8 +62,8 @@ def builtin_corpus(sentences: int = 2000, seed: int = 0) -> Corpus:
 def toy_corpus(words: int = 5, length: int = 3) -> Corpus:
     """Every way to choose `length` of a few words: no word repeated, all sentences equally long.
 
-    A word's label, odd or even, is that of the sum of the numbers of all words of the sentence and
-    its own, so the word alone does not tell it and the set does.
+    The label, odd or even, is the parity of the sum of the numbers of all words of the sentence
+    plus the word's own number. So the set of words determines it, and the word alone does not.
     """
     names = [chr(ord("a") + i) for i in range(words)]
     sentences = [
@@ -77,14 +77,14 @@ BUILTIN = {"builtin": builtin_corpus, "toy": toy_corpus}
 
 
 def is_builtin(source: object) -> bool:
-    """Whether this is the name of a built-in corpus, not of a file."""
+    """Whether this names a built-in corpus, not a file."""
     return isinstance(source, str | os.PathLike) and os.fspath(source) in BUILTIN
 
 
 def read_builtin(
     name: str, format: str, choice: Choice, scheme: str, lower: bool, task: Task
 ) -> Corpus:
-    """A built-in corpus by its name; only the options that are not about files apply."""
+    """A built-in corpus by its name; options about files do not apply."""
     if (format, choice.token, choice.label) != ("auto", None, None):
         raise SettingError(
             "a built-in corpus has no layout and no columns",

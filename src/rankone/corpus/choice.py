@@ -1,4 +1,4 @@
-"""Which column is meant: by its number, by its name, or by what is usual."""
+"""Find a column by its number, by its name, or by convention."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LABEL_HEADERS = {"label", "labels", "tag", "tags", "ner", "ner_tags", "entity", 
 
 
 def is_header(cells: list[str]) -> bool:
-    """Whether a first row names its columns: one is a usual name for tokens, one for labels."""
+    """Whether a first row names the columns: it has a usual name for tokens and one for labels."""
     return not TOKEN_HEADERS.isdisjoint(cells) and not LABEL_HEADERS.isdisjoint(cells)
 
 
 def has_column(column: Column | None, width: int) -> bool:
-    """Whether a row so wide has the column."""
+    """Whether a row of this width has the column."""
     return column is None or (is_number(column) and 0 < abs(int(column)) <= width)
 
 
@@ -33,7 +33,7 @@ def label_place(label: Column | None, width: int, where: str) -> int:
 
 
 def apart(token: int, label: int, where: str) -> None:
-    """Refuse one column as both: every ceiling would be 100 %."""
+    """Refuse one column for both: every ceiling would be 100 %."""
     if token == label:
         raise CorpusError(
             f"column {token + 1} is taken as token and as label",
@@ -43,7 +43,7 @@ def apart(token: int, label: int, where: str) -> None:
 
 
 def place(column: Column, width: int, where: str, what: str) -> int:
-    """From "counted from 1, or from the end" to an index."""
+    """The index of a column that is counted from 1, or from the end if negative."""
     if not is_number(column):
         raise CorpusError(
             f"no {what} column named {column!r}: this layout has no names",
@@ -79,7 +79,7 @@ def by_number(choice: Choice, names: list[str], where: str) -> Choice:
 
 
 def by_name(columns: Columns, names: list[str]) -> Columns:
-    """The columns with their numbers turned into names, where a name means just one of them."""
+    """The columns with numbers turned into names, where a name is unique."""
 
     def name(column: Column | None) -> Column | None:
         if not isinstance(column, int):

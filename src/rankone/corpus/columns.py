@@ -33,7 +33,7 @@ def read_conll(lines: list[str], name: str, choice: Choice) -> Rows:
 
 
 def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
-    """Columns separated by single TABs (tokens may hold blanks), with or without a header row."""
+    """Columns separated by single TABs (tokens may contain blanks), with or without a header."""
     lines = _trimmed(lines)
     at = next((i for i, line in enumerate(lines) if not blank(line)), None)
     if at is None:
@@ -102,7 +102,7 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
 
 
 def _read(lines: list[str], name: str, choice: Choice, separator: str, width: int = 0) -> Rows:
-    """`width` is the number of columns, 0 if the first row tells."""
+    """`width` is the number of columns, or 0 if the first row decides."""
     rows, labelled = Rows(), choice.labelled
     words, names = rows.tokens.index, rows.labels.index
     tokens, labels, numbers = rows.tokens.ids.append, rows.labels.ids.append, rows.lines.append
@@ -110,7 +110,7 @@ def _read(lines: list[str], name: str, choice: Choice, separator: str, width: in
     fresh = True
     for number, line in enumerate(lines, start=1):
         cells = line.split(separator)
-        if len(cells) != width or "" in cells or cells[0] == DOCSTART:  # what is rare
+        if len(cells) != width or "" in cells or cells[0] == DOCSTART:  # rare
             if separator == " ":
                 cells = [cell for cell in cells if cell]
             if blank(line) or cells[0].partition(" ")[0] == DOCSTART:
@@ -149,13 +149,13 @@ def _read(lines: list[str], name: str, choice: Choice, separator: str, width: in
 
 
 def first_row(lines: list[str]) -> str:
-    """The first line that says how columns are separated; what marks a document may have fewer."""
+    """The first line that shows how columns are separated; document marks may have fewer."""
     rows = (line for line in lines if not blank(line))
     return next((row for row in rows if not row.lstrip(" ").startswith(DOCSTART)), "")
 
 
 def _trimmed(lines: list[str]) -> list[str]:
-    """Rows without the blanks around their cells: "O " would be another label than "O"."""
+    """Rows without blanks around their cells: "O " would be a different label from "O"."""
     return [
         "\t".join(cell.strip(" ") for cell in line.split("\t")) if " " in line else line
         for line in lines
@@ -163,7 +163,7 @@ def _trimmed(lines: list[str]) -> list[str]:
 
 
 def blank(line: str) -> bool:
-    """A line that parts sentences. A lone no-break space is a token, not a blank line."""
+    """Whether a line separates sentences. A lone no-break space is a token, not a blank line."""
     return not line.strip(" \t")
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from rankone.arrays import Ints
 from rankone.corpus.corpus import PYTHON, Corpus
 
-SHOWN = 10  # lines of a label, and labels, that are spelled out
-AROUND = 8  # tokens on either side that are shown
-KEPT = 100  # and kept, so that long sentences in conflict everywhere do not fill the memory
+SHOWN = 10  # lines per label, and labels, that are listed
+AROUND = 8  # tokens shown on either side
+KEPT = 100  # tokens kept on either side: long sentences with many conflicts must fit in memory
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Conflict:
     """One context with several labels: its token, its place in the (first) sentence, the sentence,
     and the lines that carry each label.
 
-    The sentence is kept whole or, if it is long, for 100 tokens on either side: its first word is
-    token ``start``. Where the rows come from several files, ``files`` names that of each line; for
+    Of a long sentence only 100 tokens on either side are kept; the first word kept is token
+    ``start``. If the rows come from several files, ``files`` names the file of each line. For
     sentences made in Python, lines are numbers of sentences (``unit``).
     """
 
@@ -37,14 +37,14 @@ class Conflict:
         return asdict(self)
 
     def __str__(self) -> str:
-        """With a few lines per label, and how many more there are."""
+        """A few lines for each label, and the number of others."""
         sides = [f"{label} {self._lines(label)}" for label in islice(self.labels, SHOWN)]
         if len(self.labels) > SHOWN:
             sides.append(f"and {len(self.labels) - SHOWN:,} more labels")
         return f"{self.token!r} (token {self.position}): {'; '.join(sides)}"
 
     def excerpt(self) -> str:
-        """The sentence, as far as it is near the token, which stands in brackets."""
+        """The part of the sentence around the token, which is in brackets."""
         at = self.position - self.start
         before, after = self.sentence[max(at - AROUND, 0) : at], self.sentence[at + 1 :][:AROUND]
         parts = ["..."] * (at > AROUND) + before + [f"[{self.token}]"] + after
@@ -63,7 +63,7 @@ class Conflict:
 
 
 def find_conflicts(corpus: Corpus, groups: Ints, members: Ints) -> list[Conflict]:
-    """The contexts that carry more than one label, with the lines of every row, in file order.
+    """The contexts with more than one label, and the lines of all their rows, in file order.
 
     `members` are the tokens of those contexts, as `best_targets` finds them.
     """
@@ -79,7 +79,7 @@ def add_conflicts(
     members: Ints,
     files: Collection[str | None],
 ) -> None:
-    """Add the rows of one part of a corpus whose sentences come from all these files."""
+    """Add the rows of one part of a corpus; `files` are those of the whole corpus."""
     unit = "sentence" if set(files) == {None} else "line"
     several = len(files) > 1
     columns = groups, corpus.sentence_of, corpus.positions, corpus.label_ids, corpus.lines

@@ -1,8 +1,8 @@
 """Which tokens of a corpus look the same to a function of a given input.
 
 Every function ``by_...`` returns one integer per token: the index of the FIRST token of the corpus
-that has the same context. Tokens with equal numbers cannot be told apart by any function of that
-input, whatever the function; this is what ceilings and targets are made of.
+that has the same context. No function of that input can tell tokens with equal numbers apart; this
+is what ceilings and targets are made of.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Look = Callable[[Corpus], Ints]
 def visible(*, positions: bool, causal: bool, depth: int = 1) -> Look:
     """What attention can see of a token's surroundings.
 
-    With positions the whole sentence (or, causal, its prefix) and the place in it. Without them
-    only the share of each token; but in the second layer of a causal network tokens have seen
-    prefixes, and with them the order.
+    With positions, it sees the whole sentence (if causal, its prefix) and the place in it. Without
+    them, it sees only the share of each token; but from the second layer of a causal network on,
+    tokens have seen prefixes, and thus the order.
     """
     if positions:
         return by_prefix if causal else by_sequence
@@ -45,7 +45,7 @@ def visible_contexts(corpus: Corpus, *, positions: bool, causal: bool, depth: in
 
 
 def by_nothing(corpus: Corpus) -> Ints:
-    """One context for all: the function is a constant."""
+    """One context for all tokens: the function is a constant."""
     return np.zeros(corpus.n_tokens, dtype=np.int64)
 
 
@@ -70,18 +70,18 @@ def by_proportions(corpus: Corpus) -> Ints:
 
 
 def by_prefix_proportions(corpus: Corpus) -> Ints:
-    """The same for causal attention: shares within the sentence up to and including the token."""
+    """The same for causal attention: shares in the sentence up to and including the token."""
     seen: dict[tuple[int, int], int] = {}
     pairs = zip(corpus.token_ids.tolist(), prefix_sums(corpus, token_bytes(16)), strict=True)
     return np.array([seen.setdefault(pair, i) for i, pair in enumerate(pairs)], dtype=np.int64)
 
 
 def prefix_sums(corpus: Corpus, key: bytes) -> list[int]:
-    """A number for the shares within the sentence up to and including each token.
+    """A number for the shares in the sentence up to and including each token.
 
-    A bag is known by the sum of 128-bit numbers of its words; that two different bags of a corpus
-    agree in it has a chance below 10^-20. The numbers depend on a key that is drawn anew each time,
-    so that no corpus can have been made for them; nothing else depends on them.
+    A bag of words is identified by the sum of 128-bit numbers of its words; the probability that
+    two different bags of a corpus have the same sum is below 10^-20. The numbers depend on a key
+    that is drawn each time, so that no corpus can be made to collide; nothing else depends on them.
     """
     drawn = shake_256(key).digest(16 * len(corpus.vocabulary))
     numbers = [int.from_bytes(drawn[i : i + 16]) for i in range(0, len(drawn), 16)]
@@ -89,7 +89,7 @@ def prefix_sums(corpus: Corpus, key: bytes) -> list[int]:
     ids, bounds = corpus.token_ids.tolist(), corpus.offsets.tolist()
     for a, b in pairwise(bounds):
         counts: Counter[int] = Counter()
-        often: Counter[int] = Counter()  # how many words have a count: few counts, many words
+        often: Counter[int] = Counter()  # number of words with each count: few counts, many words
         total = 0
         for token in ids[a:b]:
             count = counts[token]
@@ -100,7 +100,7 @@ def prefix_sums(corpus: Corpus, key: bytes) -> list[int]:
                 del often[count]
             total += numbers[token]
             common = 1 if often[1] else gcd(*often)
-            # total is the sum over words of count times number, so it divides as the counts do
+            # total is the sum over words of count times number: a divisor of all counts divides it
             sums.append(total // common)
     return sums
 
@@ -112,9 +112,9 @@ def by_sequence(corpus: Corpus) -> Ints:
 
 
 def by_prefix(corpus: Corpus) -> Ints:
-    """The sentence up to and including the token, read off a trie that is grown level by level.
+    """The sentence up to and including the token, from a trie that grows level by level.
 
-    A prefix that no other sentence shares has its own tokens from there on, and is left.
+    Once no other sentence shares its prefix, a sentence needs no more levels.
     """
     groups = np.arange(corpus.n_tokens)
     order = np.argsort(-corpus.lengths, kind="stable")
@@ -136,7 +136,7 @@ def by_prefix(corpus: Corpus) -> Ints:
 
 
 def _first(keys: NDArray[np.integer[Any]]) -> Ints:
-    """For each key, the first place where it stands: like np.unique, but with an unstable sort."""
+    """For each key, the first place where it occurs: np.unique, but with an unstable sort."""
     order = np.argsort(keys)
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
@@ -149,8 +149,8 @@ def _first(keys: NDArray[np.integer[Any]]) -> Ints:
 def _first_copy(corpus: Corpus) -> Ints:
     """For each sentence, the first one that equals it.
 
-    Sentences are compared by a 64-bit number first; those that agree in it are then compared token
-    by token, and if two of them differ after all, all are compared in full.
+    Sentences are first compared by a 64-bit hash. Those with equal hashes are compared token by
+    token; if two of them differ after all, all sentences are compared in full.
     """
     rng = np.random.default_rng(0)
     words = rng.integers(1 << 63, size=len(corpus.vocabulary), dtype=np.uint64)
@@ -198,7 +198,7 @@ def multiset_runs(corpus: Corpus) -> tuple[Ints, Ints]:
 
 
 def proportion_runs(corpus: Corpus) -> tuple[Ints, Ints]:
-    """The same with counts that have no common divisor."""
+    """The same with counts divided by their greatest common divisor."""
     bags = _bags(corpus)
     starts = np.searchsorted(bags[:, 0], np.arange(corpus.n_sentences))
     bags[:, 2] //= np.gcd.reduceat(bags[:, 2], starts)[bags[:, 0]]

@@ -29,12 +29,13 @@ PYTHON = "<python>"
 class Corpus:
     """Labelled sentences as columns.
 
-    Token i of the corpus is ``vocabulary[token_ids[i]]``, labelled ``label_names[label_ids[i]]``,
-    and stood on line ``lines[i]``; sentence j is the run ``offsets[j]:offsets[j + 1]`` and stood in
-    ``files[file_ids[j]]``, None if it was made in Python (its line is then its number).
-    ``sentences`` gives the same as Python objects. A label id is -1 where the ``task`` asks nothing
-    of the token; an unlabelled corpus has no label names, and asks nothing. ``columns`` tells where
-    tokens and labels were found, ``remarks`` what was assumed to read them.
+    Token i of the corpus is ``vocabulary[token_ids[i]]`` with the label
+    ``label_names[label_ids[i]]``, from line ``lines[i]``. Sentence j is the run
+    ``offsets[j]:offsets[j + 1]`` from ``files[file_ids[j]]``, which is None if it was made in
+    Python (its line is then its number). ``sentences`` gives the same as Python objects. A label id
+    is -1 if the ``task`` does not ask for a label of the token; an unlabelled corpus has no label
+    names, and asks for none. ``columns`` says where tokens and labels were found, ``remarks`` what
+    was assumed to read them.
     """
 
     source: str
@@ -51,8 +52,8 @@ class Corpus:
     task: str = "tags"
     columns: Columns = field(default_factory=Columns)
     remarks: tuple[str, ...] = ()
-    reading: dict[str, Any] = field(default_factory=dict)  # how to read other text the same way
-    seconds: float = 0.0  # what reading took
+    reading: dict[str, Any] = field(default_factory=dict)  # how to read other text in the same way
+    seconds: float = 0.0  # time taken to read it
 
     def __repr__(self) -> str:
         counts = (
@@ -67,7 +68,7 @@ class Corpus:
     def sentences(self) -> tuple[Sentence, ...]:
         """The sentences, in the order of the file."""
         words = [self.vocabulary[i] for i in self.token_ids.tolist()]
-        known = [*self.label_names, NO_LABEL]  # the last is what -1 finds
+        known = [*self.label_names, NO_LABEL]  # index -1 finds the last
         names = [known[i] for i in self.label_ids.tolist()] if self.labelled else []
         lines, bounds = self.lines.tolist(), self.offsets.tolist()
         return tuple(
@@ -86,7 +87,7 @@ class Corpus:
         return bool(self.label_names)
 
     def check_labelled(self) -> Corpus:
-        """The corpus, which is refused if it has no labels."""
+        """The corpus itself; raises an error if it has no labels."""
         if not self.labelled:
             raise CorpusError("no labels", where=self.source, remedy="give a labelled file")
         return self
@@ -101,7 +102,7 @@ class Corpus:
 
     @cached_property
     def asked(self) -> Ints:
-        """The tokens that a label is asked of."""
+        """The tokens for which the task asks for a label."""
         return np.flatnonzero(self.label_ids >= 0)
 
     @cached_property
@@ -111,7 +112,7 @@ class Corpus:
 
     @cached_property
     def sentence_of(self) -> Ints:
-        """The sentence each token stands in."""
+        """The sentence of each token."""
         return np.repeat(np.arange(self.n_sentences), self.lengths)
 
     @cached_property
@@ -124,7 +125,7 @@ class Corpus:
         return int(self.lengths.max())
 
     def place(self, token: int) -> str:
-        """Where a token stood, for messages: file and line, or the number of the sentence."""
+        """Where a token comes from, for messages: file and line, or the number of the sentence."""
         sentence = int(self.offsets.searchsorted(token, side="right")) - 1
         file = self.files[self.file_ids[sentence]]
         if file is None:
@@ -138,8 +139,8 @@ class Corpus:
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of its words and labels, sentence by sentence, however the file spells them:
-        blank lines, other columns and compression do not matter."""
+        """The hash of words and labels, sentence by sentence. Blank lines, other columns and
+        compression of the file do not matter."""
         text = sha256()
         for words in (self.vocabulary, self.label_names):
             text.update(spelled_out(words))
@@ -189,11 +190,11 @@ class Corpus:
     ) -> Corpus:
         """From (tokens, labels) pairs, `Sentence` objects, mappings, or a Hugging Face dataset.
 
-        `token_column` and `label_column` are keys of the mappings or columns of the dataset. If
-        not given they are "tokens", else "words"; and "labels", else the only usual name
-        ("tags", "ner_tags", "upos") that is there. Numbers of a ClassLabel become its names.
-        Sentences of a corpus keep their lines and files; `source` is then by default the file they
-        come from, or the names of several. `task` says what is asked of the tokens.
+        `token_column` and `label_column` are keys of the mappings or columns of the dataset. The
+        defaults are "tokens", or else "words", for tokens; and "labels", or else the only usual
+        name that is there ("tags", "ner_tags", "upos"), for labels. Numbers of a ClassLabel become
+        its names. Sentences of a corpus keep their lines and files; `source` is then by default the
+        file they come from, or the names of several. `task` says what is asked of the tokens.
 
         >>> Corpus.from_sentences([(["a", "rose"], ["DET", "NOUN"])]).n_tokens
         2
@@ -212,7 +213,7 @@ class Corpus:
 
 
 def name_of_all(sources: Iterable[str]) -> str:
-    """One name for all the files that sentences come from."""
+    """One name for all files that the sentences come from."""
     names = list(dict.fromkeys(sources))
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

@@ -1,4 +1,4 @@
-"""Where a record keeps its tokens and labels, and how their values are spelled."""
+"""Where a record keeps its tokens and labels, and how to turn their values into strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankone.corpus.rows import Choice, Columns, check_word
 from rankone.errors import CorpusError
 
 LABELS = ("tags", "ner_tags", "pos_tags", "chunk_tags", "ner", "pos", "upos", "xpos")
-MOST = 20  # keys that a message lists
+MOST = 20  # keys listed in a message
 Strings = list[str] | tuple[str, ...]
 
 
@@ -30,13 +30,13 @@ class Fields:
     def among(
         cls, keys: list[Hashable], choice: Choice, where: str, features: Any = None
     ) -> Fields:
-        """The fields that were chosen, or else have the usual names.
+        """The chosen fields, or else those with the usual names.
 
-        `features` are those of a dataset: a column of ClassLabel numbers knows their names.
+        `features` are those of a dataset: a column of ClassLabel numbers has their names.
         """
         token = _key(keys, choice.token, "token", ("words",), where)
         label = _key(keys, choice.label, "label", LABELS, where)
-        feature = (features or {}).get(label)  # List or Sequence; once it could be a plain list
+        feature = (features or {}).get(label)  # List or Sequence; in older versions a plain list
         inner = feature[0] if isinstance(feature, list) else getattr(feature, "feature", None)
         names = getattr(inner, "names", None)
         return cls(token, label, dict(enumerate(names)) if names else None)
@@ -48,7 +48,7 @@ class Fields:
         return Columns(token, label)
 
     def of(self, record: Any, where: str) -> tuple[Any, Any]:
-        """The values of both fields, as they are."""
+        """The values of both fields, unchanged."""
         try:
             return record[self.token], record[self.label]
         except KeyError as error:
@@ -65,7 +65,7 @@ class Fields:
 
 
 def listed(values: Any, key: Hashable, where: str) -> list[Any] | tuple[Any, ...]:
-    """The values in order; those of arrays and tensors as Python objects."""
+    """The values as a list or tuple; those of arrays and tensors as Python objects."""
     if isinstance(values, (list, tuple)):
         return values
     if hasattr(values, "tolist"):
@@ -82,7 +82,7 @@ def listed(values: Any, key: Hashable, where: str) -> list[Any] | tuple[Any, ...
 def _key(
     keys: list[Hashable], chosen: int | str | None, what: str, usual: tuple[str, ...], where: str
 ) -> Hashable:
-    """What was chosen, else "tokens" or "labels", else the only usual name that is there."""
+    """The chosen key, or else "tokens" or "labels", or else the only usual name there is."""
     first = f"{what}s" if chosen is None else chosen
     found = [key for key in keys if key == first]
     if not found and chosen is None:
@@ -97,7 +97,7 @@ def _key(
 
 
 def listing(keys: Collection[Hashable]) -> str:
-    """Keys for a message, the first of many."""
+    """Keys for a message; if there are many, the first of them."""
     there = [*map(reprlib.repr, islice(keys, MOST)), *["..."] * (len(keys) > MOST)]
     return ", ".join(there) or "no keys"
 
@@ -105,11 +105,11 @@ def listing(keys: Collection[Hashable]) -> str:
 def strings_of(
     values: Any, key: Hashable, where: str, names: Mapping[int, str] | None = None
 ) -> Strings:
-    """Whole numbers are read as their names or, if they have none, as their digits."""
+    """The values as strings: whole numbers become their names or, without names, their digits."""
     words: Strings = listed(values, key, where)
     if set(map(type, words)) != {str}:
         words = _spelled(words, key, where, names)
-    if "" in words or not "".join(words).isprintable():  # nearly all pass this quick look
+    if "" in words or not "".join(words).isprintable():  # nearly all pass this quick check
         for word in words:
             check_word(word, key, where)
     return words
@@ -118,7 +118,7 @@ def strings_of(
 def _spelled(
     values: Sequence[Any], key: Hashable, where: str, names: Mapping[int, str] | None
 ) -> list[str]:
-    kinds = set(map(type, values))  # few, where there are many values
+    kinds = set(map(type, values))  # few, even for many values
     bad = [kind for kind in kinds if kind is bool or not issubclass(kind, (str, int, np.integer))]
     if bad:
         value = next(value for value in values if type(value) in bad)
@@ -142,7 +142,7 @@ def _spelled(
 def _digits(value: Any, key: Hashable, where: str) -> str:
     try:
         return str(value)
-    except ValueError:  # Python spells out no number of more than 4,300 digits
+    except ValueError:  # Python does not write numbers with more than 4,300 digits
         raise CorpusError(
             f"a number of thousands of digits among {key!r}",
             where=where,

@@ -1,8 +1,8 @@
-"""Keys of contexts: equal for equal contexts, whichever part of a corpus they stand in.
+"""Keys of contexts: equal for equal contexts, in whichever part of a corpus they occur.
 
-A key is a hash of 128 bits of what the context says of the sentence, and a number of the token's
-own (its word, or its position). The hash is keyed, so that no corpus can have been made to collide
-in it; nothing but the equality of keys depends on its key. All parts must number words alike.
+A key is a 128-bit hash of what the context contains of the sentence, and a number for the token
+itself (its word, or its position). The hash has a secret key, so that no corpus can be made to
+collide; only the equality of keys depends on it. All parts must number words in the same way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Parts of a corpus: whole sentences that can be worked on alone, and then be put together.
+"""Parts of a corpus: whole sentences that can be processed alone and then be put together.
 
-Nothing here moves parts about; whoever does (between files or machines) needs no more than this:
-`cut`, `numbered`, and `merge` of rankone.corpus.tallies.
+Nothing here moves parts between files or machines. Code that does so needs `cut`, `numbered`, and
+`merge` of rankone.corpus.tallies.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def cut(corpus: Corpus, at: Iterable[int]) -> tuple[Corpus, ...]:
 
 
 def numbered(parts: Sequence[Corpus]) -> tuple[Corpus, ...]:
-    """The parts with one vocabulary and one list of labels: words are numbered as they come, so
-    that the parts laid end to end have the numbers of the whole."""
+    """The parts with one vocabulary and one list of labels. Words are numbered in the order of
+    their first appearance, so the parts laid end to end have the numbers of the whole."""
     words = reduce(joined, [part.vocabulary for part in parts])
     labels = reduce(joined, [part.label_names for part in parts])
     return tuple(
@@ -55,7 +55,7 @@ def numbered(parts: Sequence[Corpus]) -> tuple[Corpus, ...]:
 
 
 def joined(names: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
-    """Both lists as one, in the order of first appearance; lists can be joined two by two."""
+    """Both lists as one, in the order of first appearance; more lists are joined one by one."""
     return names if names == more else tuple(dict.fromkeys(names + more))
 
 

@@ -36,12 +36,12 @@ SUFFIXES = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
-CONLL = (".conll", ".iob", ".iob2", ".bio")  # columns of some kind, certainly not text
+CONLL = (".conll", ".iob", ".iob2", ".bio")  # some kind of columns, certainly not text
 ASSUMED = (
     "read as plain text, one sentence per line, since it does not have the columns of the model's "
     "corpus; --format conll reads columns"
 )
-LAYOUT = ("format", "token_column", "label_column")  # what only a file has
+LAYOUT = ("format", "token_column", "label_column")  # options that only a file has
 
 
 def read_corpus(
@@ -57,12 +57,12 @@ def read_corpus(
 ) -> Corpus:
     """Read a labelled corpus, plain or gzipped: a path, "-" for standard input, "builtin" or "toy".
 
-    Columns count from 1, or from the end if negative; CoNLL-U columns also go by name ("upos",
-    "xpos"), those of a TSV file with a header and the keys of JSON lines as well. Without a choice
-    the token is the first column and the label the last (CoNLL-U: form and UPOS);
-    ``corpus.columns`` tells which they were.
+    Columns are counted from 1, or from the end if negative. CoNLL-U columns ("upos", "xpos"), those
+    of a TSV file with a header, and the keys of JSON lines can also be given by name. The defaults
+    are the first column for tokens and the last for labels (CoNLL-U: form and UPOS);
+    ``corpus.columns`` says which were used.
     ``scheme="iob2"`` turns IOB1 entity tags into IOB2 and refuses other labels, "auto" leaves those
-    unchanged. ``labelled=False`` reads tokens alone, None takes labels if there are any;
+    unchanged. ``labelled=False`` reads tokens only, None reads labels if there are any;
     ``format="text"``, one sentence per line, needs one of the two. ``task`` says what is asked of
     the tokens.
 
@@ -81,10 +81,10 @@ def read_like(
     labelled: bool | None,
     **given: Any,
 ) -> Corpus:
-    """Read a file as the corpus of a model was read, but for what is `given`.
+    """Read a file as the corpus of a model was read, except for the options that are `given`.
 
-    Unless labels are needed, a file that has not the columns of the model's corpus may be plain
-    text; ``corpus.remarks`` then says so.
+    Unless labels are needed, a file without the columns of the model's corpus may be plain text;
+    ``corpus.remarks`` then says so.
     """
     known = {"token_column", "label_column", "scheme", "lower", "task"}
     before = {key: value for key, value in reading.items() if key in known}
@@ -103,7 +103,7 @@ def read_like(
 
 
 def read_other(source: str | os.PathLike[str], **how: Any) -> Corpus:
-    """Read one more corpus with the options of a file; a built-in one has no layout."""
+    """Read another corpus with the same options; a built-in one has no layout."""
     if is_builtin(source):
         how = {key: value for key, value in how.items() if key not in LAYOUT}
     return read_corpus(source, **how)
@@ -152,7 +152,7 @@ def _read(
     unclear = format == "auto" and kind == "conll" and _suffix(name) not in CONLL
     if expected is not None and unclear and is_text(lines, name, expected):
         kind, remarks = "text", (ASSUMED,)
-        choice = replace(choice, token=None, label=None)  # which were those of the model
+        choice = replace(choice, token=None, label=None)  # those were of the model
     rows = READERS[kind](lines, name, choice)
     if set(rows.labels.index) == {NO_LABEL}:
         if choice.labelled:
@@ -178,7 +178,7 @@ def _read(
 
 
 def _guess(name: str, lines: list[str]) -> str:
-    """By the ending of the name; else by the first line that says something."""
+    """Guess the format by the suffix of the name, or else by the first line that is not blank."""
     first = next((line for line in lines if not columns.blank(line)), "")
     kind = SUFFIXES.get(_suffix(name))
     if kind is not None and (kind != "tsv" or any("\t" in line for line in lines)):

@@ -15,12 +15,12 @@ from rankone.corpus.source import printable
 from rankone.errors import CorpusError
 from rankone.plural import plural
 
-BATCH = 1000  # a dataset hands out a batch ten times as fast as its rows
+BATCH = 1000  # reading a dataset in batches is ten times as fast as row by row
 PAIRS = "give (tokens, labels), two lists of strings, or a mapping with these two keys"
 
 
 class SentenceRecord(NamedTuple):
-    """One sentence; a line of each token, or else the number of the sentence for all of them."""
+    """One sentence; `lines` has the line of each token, or is empty: then its number is used."""
 
     tokens: Strings
     labels: Strings
@@ -30,7 +30,7 @@ class SentenceRecord(NamedTuple):
 
 
 def read_records(given: Any, source: str, choice: Choice) -> Rows:
-    """Every record is one sentence; one without tokens is skipped, as is -DOCSTART-."""
+    """Every record is one sentence; those without tokens are skipped, and so is -DOCSTART-."""
     rows, columns = Rows(), Columns()
     for number, part in enumerate(_parts(given, source, choice), start=1):
         tokens, labels = part.tokens, part.labels
@@ -130,7 +130,7 @@ def _items(given: Iterable[Any], source: str, choice: Choice) -> Iterator[Senten
 
 
 def _sentence(given: Sentence, where: str) -> SentenceRecord:
-    """Anyone can make one, so its words and places are looked at."""
+    """Check the words and lines of a `Sentence`: anyone can make one."""
     words = Fields().strings(given.tokens, given.labels, where)
     lines = listed(given.lines, "lines", where) or [given.line] * len(words[0])
     sound = len(lines) == len(words[0]) and all(

@@ -1,4 +1,4 @@
-"""What readers are asked for and what they return: rows of tokens and labels, and their places."""
+"""What readers are given and what they return: rows of tokens and labels, and their places."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from rankone.errors import CorpusError, SettingError
 Column = int | str
 NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 DOCSTART = "-DOCSTART-"
-NO_LABEL = "_"  # as CoNLL-U marks what is not annotated
+NO_LABEL = "_"  # marks what is not annotated, as in CoNLL-U
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sequence: its tokens, one label per token (none if unlabelled, "_" where a task asks for
-    none), and where it stood.
+    """One sequence: its tokens, one label per token (none if unlabelled, "_" if a task asks for
+    none), and where it comes from.
 
-    Tokens and labels are lists, which is what scorers and tokenizers expect. ``lines`` has the line
-    of every token, and is empty if all are on ``line``; ``file`` is None for sentences made in
-    Python, whose ``line`` is their number.
+    Tokens and labels are lists, as scorers and tokenizers expect. ``lines`` has the line of every
+    token, and is empty if all are on ``line``; ``file`` is None for sentences made in Python, whose
+    ``line`` is their number.
     """
 
     tokens: list[str]
@@ -38,9 +38,10 @@ class Sentence:
 
 
 class Words:
-    """A column of words as numbers: ``ids[i]`` is the number of row i, ``index`` that of a word.
+    """A column of words as numbers: ``ids[i]`` is the number of row i, ``index[word]`` of a word.
 
-    Words are numbered as they come: ``ids.append(index[word])`` gives a new word the next number.
+    Words are numbered in the order of their first appearance: ``ids.append(index[word])`` gives a
+    new word the next number.
     """
 
     def __init__(self) -> None:
@@ -60,11 +61,11 @@ class Words:
 
     @classmethod
     def renamed(cls, names: list[str], ids: Ints) -> Words:
-        """Row i is ``names[ids[i]]``, nothing where that is -1; names may repeat, and words are
-        numbered as they come."""
+        """Row i is ``names[ids[i]]``, or nothing if the id is -1. Names may repeat; words are
+        numbered in the order of their first appearance."""
         words = cls()
         first = np.sort(np.unique(ids, return_index=True)[1])
-        number = np.full(len(names) + 1, -1)  # the last is what -1 finds
+        number = np.full(len(names) + 1, -1)  # index -1 finds the last
         for i in ids[first].tolist():
             if i >= 0:
                 number[i] = words.index[names[i]]
@@ -76,8 +77,8 @@ class Words:
 class Columns:
     """Where tokens and labels were found: the number of a column (from 1), its name, or a key.
 
-    None where the layout has no columns, and for labels where there are none; ``of`` is the number
-    of columns of a row.
+    None if the layout has no columns, and for labels if there are none; ``of`` is the number of
+    columns in a row.
     """
 
     token: Column | None = None
@@ -97,13 +98,13 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What every reader returns: the rows of all sentences in one run, and where each starts."""
+    """What every reader returns: the rows of all sentences, and where each sentence starts."""
 
     tokens: Words = field(default_factory=Words)
     labels: Words = field(default_factory=Words)  # empty if the corpus is unlabelled
     lines: array[int] = field(default_factory=lambda: array("q"))
     starts: array[int] = field(default_factory=lambda: array("q"))
-    files: list[str | None] = field(default_factory=list)  # of each sentence; empty: all of one
+    files: list[str | None] = field(default_factory=list)  # of each sentence; empty if one
     columns: Columns = field(default_factory=Columns)
 
     def lowered(self) -> Rows:
@@ -114,9 +115,9 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to take of each row: token and label by number (from 1, or from the end) or by name.
+    """What to take from each row: token and label by number (from 1, or from the end) or by name.
 
-    ``labelled`` None means: labels, if there are any.
+    ``labelled`` None means labels if there are any.
     """
 
     token: Column | None = None
@@ -138,17 +139,17 @@ class Choice:
 
 
 def is_number(column: Column) -> bool:
-    """Whether a column is chosen by its number, which may be spelled out as a string."""
+    """Whether a column is chosen by its number, which may be a string of digits."""
     return isinstance(column, int) or NUMBER.fullmatch(column) is not None
 
 
 def spelled_out(words: Sequence[str]) -> bytes:
-    """Words as one text to hash. No word holds a NUL, so different lists are different texts."""
+    """Words as one text to hash. No word has a NUL in it, so different lists differ as texts."""
     return "\0".join([str(len(words)), *words, ""]).encode()
 
 
 def check_word(word: str, key: Hashable, where: str) -> None:
-    """Refuse what no text file can hold: nothing, NUL, or half of a surrogate pair."""
+    """Refuse words that no text file can hold: empty, with a NUL, or half of a surrogate pair."""
     bad = re.search("[\0\ud800-\udfff]", word)
     if bad or not word:
         what = "an empty word" if not word else "a NUL character in a word"

@@ -1,4 +1,4 @@
-"""How entity tags are written: IOB1, where B- only parts two touching entities, and IOB2."""
+"""Entity tag schemes: IOB2, and IOB1, where B- only separates two adjacent entities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check(scheme: str) -> None:
 
 
 def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
-    """The rows as asked for, and the scheme they are now in (None if they are no entity tags)."""
+    """The rows in the wanted scheme, and its name (None if labels are not entity tags)."""
     kinds = list(rows.labels.index)
     strays = {tag for tag in kinds if not TAG.fullmatch(tag)}
     if strays or set(kinds) <= {"O"}:

@@ -1,4 +1,4 @@
-"""The lines of a file: read as far as memory allows, unpacked and decoded."""
+"""Read the lines of a file: unpacked, decoded, and only as many as memory allows."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def read_lines(source: str | os.PathLike[str]) -> tuple[str, list[str]]:
     """The name of the file, for messages, and its lines."""
     name, data = _bytes(source)
     text = _decode(data, name)
-    del data  # lines take several times their bytes
+    del data  # lines take several times as much memory
     if "\r" in text:
         text = text.replace("\r\n", "\n")
         text = text if "\n" in text else text.replace("\r", "\n")
-    # Each of several files that were put together may have begun with a byte order mark.
+    # If files were concatenated, each may have begun with a byte order mark.
     return name, text.removeprefix(MARK).replace("\n" + MARK, "\n").split("\n")
 
 
 def printable(name: str) -> str:
-    """A name that any file can hold: bytes of a path that are no UTF-8 are spelled out."""
+    """A name that any file can hold: bytes of a path that are not UTF-8 are escaped."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
 def most_bytes() -> int:
-    """The most text that is read: words of one letter take 30 times as much memory."""
+    """The most text to read: words of one letter take 30 times as much memory."""
     return installed() // 32
 
 
@@ -75,7 +75,7 @@ def _bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:
 
 
 def _unpack(data: bytes, name: str) -> bytes:
-    """All members one after another; what follows them must be zeros."""
+    """Unpack all members; anything after them must be zeros."""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             return _take(file, name, "unpacks to")
@@ -86,7 +86,7 @@ def _unpack(data: bytes, name: str) -> bytes:
 
 
 def _take(file: BinaryIO | gzip.GzipFile, name: str, verb: str) -> bytes:
-    """All of the file, or no more of it than memory allows: a pipe or a gzip bomb has no end."""
+    """Read the whole file, but no more than memory allows: pipes and gzip bombs have no end."""
     most, size, parts = most_bytes(), 0, []
     while part := file.read(CHUNK):
         size += len(part)

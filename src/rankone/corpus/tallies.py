@@ -1,7 +1,7 @@
 """Tallies: which labels each context carries, counted in parts of a corpus and added up.
 
-Tokens are numbered over all parts laid end to end. What holds of a whole corpus is the merge of one
-part: there is nothing to add up then, and contexts need no keys.
+Tokens are numbered over all parts laid end to end. A whole corpus is a single part: there is
+nothing to add up, and contexts need no keys.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rankone.corpus.keys import KEYS, Keys
 
 @dataclass(frozen=True)
 class Tally:
-    """Context c is first seen at token ``first[c]``; other parts know it by ``keys[c]`` (None: the
-    part is the whole).
+    """Context c first occurs at token ``first[c]``; ``keys[c]`` identifies it in other parts (None
+    if the part is the whole corpus).
 
     Entry e says that context ``context[e]`` has ``label[e]`` at ``count[e]`` tokens, the first of
-    which is ``seen[e]``; several entries may speak of the same context and label.
+    which is ``seen[e]``; several entries may be about the same context and label.
     """
 
     first: Ints
@@ -39,7 +39,7 @@ class Tally:
     def of(cls, contexts: Ints, labels: Ints) -> Tally:
         """An entry for each token that is asked; ``contexts[i]`` is the first token like token i.
 
-        Each token counts as a context, but entries speak only of those that are the first.
+        Each token counts as a context, but entries are only about those that come first.
         """
         seen = first = np.arange(len(labels))
         if (labels < 0).any():
@@ -49,7 +49,7 @@ class Tally:
         return cls(first, contexts, labels, once, seen)
 
     def keyed(self, contexts: Ints, keys: Keys, start: int) -> Tally:
-        """Of these contexts alone, with their keys; token 0 is token `start` of all parts."""
+        """The tally of these contexts, with their keys; token 0 is token `start` of all parts."""
         rank = np.searchsorted(contexts, self.context)
         seen = self.seen + start
         return replace(self, first=contexts + start, context=rank, seen=seen, keys=keys).added()
@@ -66,24 +66,24 @@ class Tally:
 
 @dataclass(frozen=True)
 class Best:
-    """The best label of every context (-1 if none is asked), which contexts carry more than one,
-    and how many tokens no function of the context can get right."""
+    """The best label of every context (-1 if none is asked), which contexts carry several labels,
+    and how many tokens every function of the context gets wrong."""
 
     labels: Ints
     contested: Bools
     errors: int
 
     def members(self, contexts: Ints, labels: Ints) -> Ints:
-        """The tokens, in order, that are asked and whose context carries more than one label."""
+        """The asked tokens whose context carries several labels, in order."""
         if not self.errors:
             return np.empty(0, dtype=np.int64)
         return np.flatnonzero(np.take(self.contested, contexts) & (labels >= 0))
 
 
 def best(tally: Tally) -> Best:
-    """The most frequent label of every context, of equals the one seen first."""
+    """The most frequent label of every context; in a tie, the one seen first."""
     labels = np.full(len(tally.first), -1)
-    labels[tally.context] = tally.label  # one of its labels, which most contexts have no more of
+    labels[tally.context] = tally.label  # one of its labels; most contexts have only one
     wrong = tally.label != np.take(labels, tally.context)
     contested = np.zeros(len(labels), dtype=bool)
     if not wrong.any():
@@ -101,8 +101,8 @@ def best(tally: Tally) -> Best:
 
 @dataclass(frozen=True)
 class BestLabels:
-    """The best label for every token (-1 if its context is asked nowhere), the tokens that are
-    asked and whose context carries more than one label, and the errors that must remain."""
+    """The best label for every token (-1 if its context is never asked), the asked tokens whose
+    context carries several labels, and the errors that must remain."""
 
     labels: Ints
     members: Ints
@@ -110,14 +110,14 @@ class BestLabels:
 
 
 def best_targets(contexts: Ints, labels: Ints) -> BestLabels:
-    """The most frequent label of every context, of equals the one seen first."""
+    """The most frequent label of every context; in a tie, the one seen first."""
     found = best(Tally.of(contexts, labels))
     members = found.members(contexts, labels)
     return BestLabels(np.take(found.labels, contexts), members, found.errors)
 
 
 def merge(tallies: Sequence[Tally]) -> Tally:
-    """The tally of all parts, from those of each; contexts are in the order of their keys."""
+    """The tally of all parts from the tally of each; contexts are ordered by their keys."""
     if len(tallies) == 1:
         return tallies[0]
     keys, back = np.unique(np.concatenate([t.keys for t in tallies]), return_inverse=True)

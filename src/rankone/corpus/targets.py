@@ -1,4 +1,4 @@
-"""What a model is to put out: for each context it can see, one label."""
+"""What a model should output: one label for each context that it can see."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rankone.plural import plural
 
 @dataclass(frozen=True)
 class PartTargets:
-    """``labels[i]`` is what token i of the part shall get, -1 if its context is asked nowhere;
-    ``contexts[i]`` is the first token with its context, counted over all parts laid end to end."""
+    """``labels[i]`` is the label that token i of the part should get, -1 if its context is never
+    asked; ``contexts[i]`` is the first token with its context, counted over all parts."""
 
     contexts: Ints
     labels: Ints
@@ -27,7 +27,7 @@ class PartTargets:
 
 @dataclass(frozen=True)
 class Targets:
-    """``unavoidable`` counts the tokens that are wrong with these labels: no function of the
+    """``unavoidable`` is the number of tokens that these labels get wrong; no function of the
     context can do better."""
 
     parts: tuple[PartTargets, ...]
@@ -38,7 +38,7 @@ class Targets:
 def choose_targets(
     parts: Sequence[Corpus], *, positions: bool, causal: bool, strict: bool
 ) -> Targets:
-    """The most frequent label of every context; with `strict` any contradiction is refused.
+    """The most frequent label of every context; with `strict`, contradictions are refused.
 
     Words and labels must have the same numbers in all parts (see `numbered`).
     """
@@ -62,7 +62,7 @@ def choose_targets(
 
 
 def refuse(conflicts: Sequence[Conflict], source: str) -> None:
-    """Say which contexts carry contradicting labels, the first ten in full."""
+    """Raise an error that lists the first ten contexts with contradicting labels."""
     shown = "\n".join(f"    {conflict}" for conflict in conflicts[:10])
     more = f"\n    and {len(conflicts) - 10} more" if len(conflicts) > 10 else ""
     raise ConflictError(

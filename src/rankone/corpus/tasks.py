@@ -1,7 +1,7 @@
 """Tasks: what a corpus asks for. A task says which tokens are asked, and for which label.
 
-``label_ids[i]`` of a corpus is the number of the label that is wanted of token i, or -1 where
-nothing is asked of it. A new task is one entry of `TASKS` and its name in `rankone.choices.Task`;
+``label_ids[i]`` of a corpus is the number of the label wanted for token i, or -1 if none is asked
+for. A new task is one entry of `TASKS` and its name in `rankone.choices.Task`;
 tests/corpus/test_tasks.py runs over the table.
 """
 
@@ -18,8 +18,8 @@ from rankone.errors import SettingError
 class Task:
     """``ask`` turns what a reader returned into rows whose labels are the targets (-1: not asked).
 
-    ``causal``: a model must not see what stands behind the token. ``from_labels``: targets are made
-    from the labels of the file; if not, from its words alone, and any text will do.
+    ``causal``: a model must not see what comes after the token. ``from_labels``: targets are made
+    from the labels of the file; otherwise from its words alone, and any text will do.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Task:
     from_labels: bool = True
 
     def choice(self, choice: Choice) -> Choice:
-        """What the reader has to find: no labels for a task that makes them from words."""
+        """What the reader should find: no labels, if the task makes them from words."""
         return choice if self.from_labels else replace(choice, label=None, labelled=False)
 
     def apply(
         self, rows: Rows, scheme: str | None, labelled: bool | None = True
     ) -> tuple[Rows, str | None]:
-        """The rows with their targets, and the scheme of entity tags if they still are those."""
+        """The rows with their targets, and the scheme of entity tags if they still are tags."""
         if labelled is False or (self.from_labels and not rows.labels.ids):
             return rows, scheme
         asked = self.ask(rows)

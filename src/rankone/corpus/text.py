@@ -1,4 +1,4 @@
-"""Plain text, one sentence per line, and how to tell it from columns if no format is given."""
+"""Plain text, one sentence per line, and how to distinguish it from columns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rankone.corpus.columns import blank, first_row
 from rankone.corpus.rows import DOCSTART, Choice, Column, Rows, is_number
 from rankone.errors import CorpusError
 
-SEEN = 1000  # rows that are looked at
-MANY = 10  # lines of text are hardly all as long as one another
+SEEN = 1000  # rows that are examined
+MANY = 10  # lines of text hardly ever all have the same length
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a model knows of the corpus it was made from: its labels, the column they stood in (None
-    for the last), and the number of columns (None if it had none)."""
+    """What a model knows about the corpus it was made from: its labels, their column (None for the
+    last), and the number of columns (None if it had none)."""
 
     labels: Set[str] = field(default_factory=frozenset)
     label: Column | None = None
@@ -58,10 +58,10 @@ def read_text(lines: list[str], name: str, choice: Choice) -> Rows:
 
 
 def is_text(lines: list[str], name: str, expected: Expected) -> bool:
-    """Whether a file that may have columns is plain text; refused where it could be either.
+    """Whether a file that may have columns is plain text; raises an error if it could be either.
 
-    Rows of columns are all equally wide, and have labels of the model; lines of text are neither.
-    One word per line is a column of tokens. See the guide for the rule in full.
+    Rows with columns all have the same width, and labels of the model; lines of text have neither.
+    One word per line is a column of tokens. The guide has the full rule.
     """
     cells = (line.replace("\t", " ").split(" ") for line in lines if not blank(line))
     rows = list(islice((row for row in map(_filled, cells) if row[0] != DOCSTART), SEEN))
@@ -69,7 +69,7 @@ def is_text(lines: list[str], name: str, expected: Expected) -> bool:
     if "\t" in first_row(lines).strip() or set(widths) <= {1}:
         return False
     width, equal = widths.most_common(1)[0]
-    if len(widths) > 1:  # the reader of columns will refuse it, and name the row
+    if len(widths) > 1:  # the reader of columns would refuse it and name the row
         known = sum(len(row) == width and expected.known(row) for row in rows)
         return 2 * (equal if equal >= MANY else known) <= len(rows)
     known = sum(map(expected.known, rows))
@@ -87,5 +87,5 @@ def is_text(lines: list[str], name: str, expected: Expected) -> bool:
 
 
 def _filled(cells: list[str]) -> list[str]:
-    """As the reader of columns sees a row, for which a no-break space is no blank."""
+    """The cells of a row that are not empty, as the reader of columns sees them."""
     return [cell for cell in cells if cell]

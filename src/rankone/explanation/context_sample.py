@@ -16,16 +16,13 @@ from rankone.construct.theorem2.projection import find_projection
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
 
-TOKENS, CONTEXTS, LONGEST = (
-    6,
-    12,
-    60,
-)  # shown at most: tokens, contexts of each, tokens of a sentence
+# Shown at most: tokens, contexts of each, tokens of a sentence.
+TOKENS, CONTEXTS, LONGEST = 6, 12, 60
 
 
 @dataclass(frozen=True)
 class ContextSample:
-    """Token number i stands in contexts[i]: keys of its sentence, one array per context.
+    """Token number i has the contexts contexts[i]: the keys of each sentence as an array.
 
     Everything is seen through one unit vector v: a key is v^T x, the query of the token
     ``queries[i]`` = v^T t, and scores are products of the two, times a scale.
@@ -71,7 +68,7 @@ def context_sample(corpus: Corpus, where: EmbeddedCorpus, *, seed: int = 0) -> C
     v = find_projection(np.vstack([every, 0 * every[:1]]), draws=200, seed=seed).v
     return ContextSample(
         [_name(corpus, where, int(names[group])) for group in np.sort(chosen)],
-        [float(_own(corpus, columns, group[0]) @ v) for group in tokens],
+        [float(columns[t][corpus.positions[t]] @ v) for t, *_ in tokens],
         [[columns[t] @ v for t in group] for group in tokens],
     )
 
@@ -124,10 +121,6 @@ def _columns(corpus: Corpus, where: EmbeddedCorpus, token: int) -> Floats:
     start, end = corpus.offsets[corpus.sentence_of[token] : corpus.sentence_of[token] + 2]
     x = where.table[corpus.token_ids[start:end]]
     return x if where.positions is None else np.asarray(x + where.positions[: end - start])
-
-
-def _own(corpus: Corpus, columns: dict[int, Floats], token: int) -> Floats:
-    return np.asarray(columns[token][corpus.positions[token]])
 
 
 def _name(corpus: Corpus, where: EmbeddedCorpus, place: int) -> str:

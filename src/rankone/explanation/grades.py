@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike
 from rankone.certification import Certificate, Outcome, certify
 from rankone.certification.certify import CAP, FLOAT_DIGITS
 from rankone.construct import memorize
-from rankone.construct.conditions import given_vectors
+from rankone.construct.problem import given_vectors
 from rankone.construct.theorem2.embedded import EmbeddedCorpus, embed_corpus, graded_model
 from rankone.construct.theorem2.projection import Query
 from rankone.construct.theorem2.weights import Grade, contextual_mapping
 from rankone.corpus import Corpus, as_corpus
 from rankone.decimals import log10
-from rankone.documents import dump
+from rankone.documents import dump, figures
 from rankone.errors import PrecisionError, SettingError
 from rankone.explanation.promise import promise
 from rankone.files import made, write_file
@@ -48,8 +48,8 @@ class GradeReport:
     query: str | None
     digits: float
     log10_bound: float | None
-    log10_gap: float | None
-    outcome: Outcome
+    log10_gap: float | None = None
+    outcome: Outcome = Outcome.UNDECIDED
     remark: str | None = None
     model: Model | None = field(default=None, repr=False)
     certificate: Certificate | None = None
@@ -64,8 +64,7 @@ class GradeReport:
         return self.outcome is not Outcome.REFUTED
 
     def to_json(self) -> dict[str, Any]:
-        names = ("ok", "grade", "query", "digits", "log10_bound", "log10_gap", "outcome", "remark")
-        return {name: getattr(self, name) for name in (*names, "seconds")}
+        return figures(self, "model", "certificate")
 
 
 @dataclass(frozen=True)
@@ -92,9 +91,7 @@ class Explanation:
         return all(report.ok for report in self.grades)
 
     def to_json(self) -> dict[str, Any]:
-        names = ("source", "vocabulary", "n", "dim", "statement", "seed", "seconds")
-        figures = {name: getattr(self, name) for name in names}
-        return {"ok": self.ok, **figures, "grades": [g.to_json() for g in self.grades]}
+        return figures(self, "corpus", "embedded")
 
     def save(self, directory: str | os.PathLike[str], *, plots: bool = True) -> list[Path]:
         """Write this report, the weights of every grade that has some, and the plots.
@@ -140,18 +137,20 @@ def explain(
     where = embed_corpus(corpus, given, positions=positions, dim=dim, seed=seed)
     reports = []
     for grade, query in (("paper", "shared"), ("tight", "shared"), ("tight", "separate")):
-        progress(f"grade {grade}", 0.0)
         told = f"grade {grade}{', separate query' if query == 'separate' else ''}"
+        progress(told, 0.0)
 
         def tell(stage: str, share: float, told: str = told) -> None:
             progress(f"{told}: {stage}", share)
 
         start = time.perf_counter()
-        make = _promised if len(where.columns) > LARGE else _graded
-        report = make(corpus, where, grade, query, seed)  # type: ignore[arg-type]
+        report = _graded(corpus, where, grade, query, seed)  # type: ignore[arg-type]
         reports.append(_certified(report, corpus, cap, seconds, tell, start))
     progress("grade practical", 0.0)
-    reports.append(_practical(corpus, where, seed, cap, progress))
+    start = time.perf_counter()
+    model = memorize(corpus, positions=where.positions is not None, seed=seed).model
+    report = GradeReport("practical", None, FLOAT_DIGITS, None, model=model)
+    reports.append(_certified(report, corpus, cap, math.inf, progress, start))
     times = {report.name: report.seconds["total"] for report in reports}
     masked = ", masked (Appendix C)" if where.masked else ""
     statement = "Corollary 1" if where.positions is None else "Corollary 2"
@@ -172,30 +171,18 @@ def explain(
 def _graded(
     corpus: Corpus, where: EmbeddedCorpus, grade: Grade, query: Query, seed: int
 ) -> GradeReport:
-    try:
-        graded = contextual_mapping(
-            where.columns, where.n, grade=grade, query=query, masked=where.masked, seed=seed
-        )
-    except PrecisionError as error:
-        report = _promised(corpus, where, grade, query, seed)
-        return replace(report, remark=error.what)
-    return GradeReport(
-        grade,
-        query,
-        graded.digits,
-        graded.log10_bound,
-        None,
-        Outcome.UNDECIDED,
-        model=graded_model(corpus, where, graded),
-    )
-
-
-def _promised(
-    corpus: Corpus, where: EmbeddedCorpus, grade: Grade, query: Query, seed: int
-) -> GradeReport:
-    digits, log10_bound = promise(corpus, where, grade, query, seed)
+    """The weights of a grade; figures alone if there are too many columns, or too few digits."""
     remark = f"{plural(len(where.columns), 'column')}: too many to build weights, figures only"
-    return GradeReport(grade, query, digits, log10_bound, None, Outcome.UNDECIDED, remark)
+    if len(where.columns) <= LARGE:
+        try:
+            graded = contextual_mapping(
+                where.columns, where.n, grade=grade, query=query, masked=where.masked, seed=seed
+            )
+            model = graded_model(corpus, where, graded)
+            return GradeReport(grade, query, graded.digits, graded.log10_bound, model=model)
+        except PrecisionError as error:
+            remark = error.what
+    return GradeReport(grade, query, *promise(corpus, where, grade, query, seed), remark=remark)
 
 
 def _certified(
@@ -225,14 +212,3 @@ def _with_certificate(
     if certificate.contexts == 1:
         return replace(report, remark="a single context: nothing to tell apart")
     return replace(report, log10_gap=log10(certificate.delta)) if certificate.ok else report
-
-
-def _practical(
-    corpus: Corpus, where: EmbeddedCorpus, seed: int, cap: int, progress: Progress
-) -> GradeReport:
-    start = time.perf_counter()
-    model = memorize(corpus, positions=where.positions is not None, seed=seed).model
-    report = GradeReport(
-        "practical", None, FLOAT_DIGITS, None, None, Outcome.UNDECIDED, model=model
-    )
-    return _certified(report, corpus, cap, math.inf, progress, start)

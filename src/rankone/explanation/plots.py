@@ -126,7 +126,7 @@ def plot_context_ids(found: ContextSample) -> Figure:
     axes[2].set_xlim(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
     axes[2].xaxis.set_minor_formatter(NullFormatter())
     axes[2].set_title("softmax: the distances\nof neighbouring contexts", fontsize=11)
-    # words may contain dollar signs and are no formulas
+    # words may contain dollar signs, but are not formulas
     axes[0].set_yticks(range(len(found.names)), found.names, parse_math=False)
     axes[0].set_ylim(len(found.names) - 0.4, -0.7)
     return figure

@@ -14,6 +14,7 @@ from rankone.nn.feedforward import PiecewiseLinear
 from rankone.nn.layers import AttentionLayer
 
 LONGEST = 8  # tokens of the sentence that is shown
+SENTENCES = 2000  # examined, from the start of the corpus
 
 
 @dataclass(frozen=True)
@@ -124,17 +125,17 @@ def trace(model: Model, corpus: Corpus) -> Trace | None:
         labels = corpus.label_ids[offsets[sentence] : offsets[sentence + 1]]
         return len(np.unique(labels)), len(labels)
 
-    return line.run(corpus, max(short[:2000].tolist(), key=variety))[0]
+    return line.run(corpus, max(short[:SENTENCES].tolist(), key=variety))[0]
 
 
-def staircase(model: Model, corpus: Corpus, *, sentences: int = 2000) -> Staircase | None:
+def staircase(model: Model, corpus: Corpus) -> Staircase | None:
     """All context ids of the first sentences; None for other networks, and for a single id."""
     line = LineReadout.of(model)
     if line is None:
         return None
     ids, labels, tokens = [], [], []
     placed = model.network.positions is not None
-    for sentence in range(min(sentences, corpus.n_sentences)):
+    for sentence in range(min(SENTENCES, corpus.n_sentences)):
         found, numbers = line.run(corpus, sentence)
         ids.append(found.ids)
         labels.append(numbers)

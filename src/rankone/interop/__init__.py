@@ -1,1 +1,1 @@
-"""Where other tools meet rankone: Hugging Face, ONNX, scikit-learn. Only here are they imported."""
+"""Other tools: Hugging Face, ONNX, scikit-learn. They are imported only here."""

@@ -46,9 +46,9 @@ class RankOneClassifier(BaseEstimator):
     `Memorized.to_json` has them) and ``classes_`` (the labels, sorted).
 
     `predict` gives an array of objects, a list of labels per sequence. Words that `fit` did not see
-    share one row of the token table. Nor is a place that it did not see an error: a sequence longer
-    than the table of positions is labelled in pieces as long as the table, each as if it were a
-    sequence by itself. `max_length` makes the table longer.
+    share one row of the token table. A sequence longer than the table of positions is not an error
+    either: it is labelled in pieces as long as the table, each as a sequence of its own.
+    `max_length` makes the table longer.
 
     >>> X, y = [["a", "rose"], ["rose", "rose"]], [["DET", "NOUN"], ["VERB", "NOUN"]]
     >>> RankOneClassifier().fit(X, y).predict(X).tolist()

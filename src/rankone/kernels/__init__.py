@@ -2,10 +2,10 @@
 
 `batched` attends over rows of one length, `ragged` over sentences of different lengths. Both use
 the table of all scores (`direct`) where that is faster, else linear time (`linear`): two torch
-operators with `gradients` of every order, which treat what is `nonfinite` apart and apply a
-`rescaling` to numbers near the limits of float64. The sums are taken in two sub-rooms, `compiled`
-(numba, for the CPU) and `portable` (torch operations, for all other devices). Both follow the
-five steps of docs/attention.md, on the cells and nodes that `chebyshev` describes:
+operators with `gradients` of every order, which handle `nonfinite` numbers separately and apply a
+`rescaling` to numbers near the limits of float64. There are two implementations of the sums:
+`compiled` (numba, for the CPU) and `portable` (torch operations, for all other devices). Both
+follow the five steps of docs/attention.md, on the cells and nodes that `chebyshev` describes:
 
     step                                        compiled/             portable/
     find the cell of each point                 placement.py          placement.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import torch
@@ -18,8 +19,9 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 Method = Literal["auto", "direct", "linear"]
 
 broadcast: Callable[..., torch.Size] = torch.broadcast_shapes
+refused = partial(AttentionError, where="rank1_attention")
 
-SWITCH = 1 << 17  # scores per row from which on `linear` is faster; benchmarks/attention.py
+SWITCH = 1 << 17  # scores per row above which `linear` is faster (benchmarks/attention.py)
 
 
 def rank1_attention(
@@ -37,22 +39,23 @@ def rank1_attention(
     y is `query`, x is `key`; a value is a number, (..., n), or a vector, (..., n, c). Leading
     dimensions (batch, heads) broadcast. A query that may attend to nothing gets 0.
 
-    Unlike in ``scaled_dot_product_attention`` there is no axis of head size: a batch is (batch, n).
-    In its layout, (batch, n, 1), every token would be a sequence of its own, and the result the
-    values, whatever queries and keys are. So query, key and value that all end in the axes (m, 1),
-    m > 1, are refused; with these two axes alone, which may well be m sequences of one token, they
-    get a warning. Neither happens if a `mask` or `lengths` are given, or if values are vectors,
-    (..., m, 1, c): say ``value.unsqueeze(-1)`` where one token per sequence is meant.
+    Unlike ``scaled_dot_product_attention``, this function has no axis for the head size: a batch is
+    (batch, n). In the other layout, (batch, n, 1), every token would be a sequence of its own, and
+    the result would be the values, whatever the queries and keys. So query, key and value are
+    refused if all three end in the axes (m, 1) with m > 1. If they have no other axes, they may
+    well be m sequences of one token, and get a warning only. Neither happens if a `mask` or
+    `lengths` is given, or if values are vectors, (..., m, 1, c): pass ``value.unsqueeze(-1)`` if
+    you mean one token per sequence.
 
     Args:
-        causal: query k attends to the keys l <= k only, counted from the start of both.
-        mask: True where a query may attend to a key; (..., 1, n) if it is the same for all queries,
-            which is padding. Without a batch that may be (n,) too.
-        lengths: another way to say padding: only the first so many keys of each row are there,
-            all of them if a length is beyond n.
+        causal: query k attends only to the keys l <= k, both counted from the start.
+        mask: True where a query may attend to a key; (..., 1, n) for padding, which is the same for
+            all queries. Without a batch, padding may also be (n,).
+        lengths: another way to give padding: the number of keys at the start of each row that
+            count. A length above n means all of them.
         method: ``"linear"`` takes O(n) time and memory, O(n log n) if causal, and agrees with
-            ``"direct"`` to rounding; it can follow no mask that differs between queries.
-            ``"direct"`` computes every score. ``"auto"`` takes the faster one.
+            ``"direct"`` up to rounding; it cannot use a mask that differs between queries.
+            ``"direct"`` computes every score. ``"auto"`` chooses the faster one.
     """
     _check_tensors(query=query, key=key, value=value, mask=mask, lengths=lengths)
     vector = value.dim() > max(query.dim(), key.dim())
@@ -66,7 +69,7 @@ def rank1_attention(
         given, exact = _precision(query, key, value)
         query, key, value = (x.to(exact) for x in (query, key, value))
     padding = mask is None or mask.shape[-2] == 1
-    if padding and mask is not None:  # what is not there may be anything, even NaN
+    if padding and mask is not None:  # padding may hold anything, even NaN
         key, value = key.where(mask[..., 0, :], 0.0), value.where(mask.mT, 0.0)
     if method == "auto":
         method = "linear" if padding and query.shape[-1] * key.shape[-1] >= SWITCH else "direct"
@@ -74,18 +77,16 @@ def rank1_attention(
         out = direct_attention(query, key, value, causal=causal, mask=mask)
     elif method == "linear":
         if not padding:
-            raise AttentionError(
-                "linear time has no room for a mask that differs between queries",
-                where="rank1_attention",
-                remedy='use method="auto", or say causal, or give a mask of shape (..., 1, n)',
+            raise refused(
+                "the linear method cannot use a mask that differs between queries",
+                remedy='use method="auto", or causal=True, or give a mask of shape (..., 1, n)',
             )
         from rankone.kernels.linear import linear_attention  # compiled code: loaded when used
 
         out = linear_attention(query, key, value, causal, mask)
     else:
-        raise AttentionError(
+        raise refused(
             f"there is no method {method!r}",
-            where="rank1_attention",
             remedy='use "auto", "direct" or "linear"',
         )
     if out.dtype != given:
@@ -100,16 +101,15 @@ def _check_tensors(**given: Tensor | None) -> None:
         kind = f"of type {type(x).__name__}"
         if isinstance(x, Tensor):
             kind = "a nested tensor" if x.is_nested else f"a tensor of layout {x.layout}"
-        raise AttentionError(
+        raise refused(
             f"{name} is {kind}",
-            where="rank1_attention",
             remedy="give dense tensors: torch.as_tensor makes them from lists and arrays, "
             "to_dense and torch.nested.to_padded_tensor from the others",
         )
 
 
 def _check_layout(query: Tensor, key: Tensor, value: Tensor) -> None:
-    """Numbers as (..., m, 1) are m sequences of one token: hardly ever what was meant."""
+    """Refuse numbers as (..., m, 1): m sequences of one token are hardly ever what is meant."""
     m = value.shape[-2] if value.dim() > 1 else 1
     if m < 2 or any(x.shape[-2:] != (m, 1) for x in (query, key, value)):
         return
@@ -122,7 +122,7 @@ def _check_layout(query: Tensor, key: Tensor, value: Tensor) -> None:
         "token per sequence is meant, give value.unsqueeze(-1)"
     )
     if max(query.dim(), key.dim(), value.dim()) > 2:
-        raise AttentionError(what, where="rank1_attention", remedy=remedy)
+        raise refused(what, remedy=remedy)
     if not torch.compiler.is_compiling():
         warnings.warn(f"rank1_attention: {what}; {remedy}", stacklevel=3)
 
@@ -135,7 +135,7 @@ def _aligned(
     lengths: Tensor | None,
     vector: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """All with the same leading dimensions, `lengths` as part of the mask."""
+    """Give all tensors the same leading dimensions, and make `lengths` part of the mask."""
     same = key.shape == value.shape[:-1] and key.shape[:-1] == query.shape[:-1]
     if same and mask is lengths is None and query.dim():
         return query, key, value, None
@@ -144,16 +144,16 @@ def _aligned(
         if key.shape[-1] != n:
             raise ValueError(f"{key.shape[-1]} keys but {n} values")
         batch = query.shape[:-1]
-        if not batch == key.shape[:-1] == value.shape[:-2]:  # else torch loads sympy to tell
+        if not batch == key.shape[:-1] == value.shape[:-2]:  # torch would load sympy to compare
             batch = broadcast(batch, key.shape[:-1], value.shape[:-2])
         if mask is not None:
             if mask.dim() == 1 and not batch:
                 mask = mask.unsqueeze(0)
             if mask.dtype != torch.bool or mask.dim() < 2:
-                raise TypeError("a mask is boolean, with an axis of queries and one of keys")
+                raise TypeError("a mask must be boolean, with an axis of queries and one of keys")
         if lengths is not None:
             if lengths.dtype not in INTEGERS:
-                raise TypeError("lengths are integers")
+                raise TypeError("lengths must be integers")
             there = (torch.arange(n, device=key.device) < lengths[..., None]).unsqueeze(-2)
             mask = there if mask is None else mask & there
         if mask is not None:
@@ -169,9 +169,8 @@ def _aligned(
         )
         if mask is not None and mask.shape == key.shape and mask.dtype == torch.bool:
             remedy = "give a mask of padding an axis of queries: mask.unsqueeze(-2)"
-        raise AttentionError(
+        raise refused(
             f"these do not fit together: {', '.join(named)}",
-            where="rank1_attention",
             remedy=remedy,
         ) from error
     return query.expand(*batch, q), key.expand(*batch, n), value.expand(*batch, n, c), mask
@@ -187,7 +186,5 @@ def _precision(*tensors: Tensor) -> tuple[torch.dtype, torch.dtype]:
     except RuntimeError:  # types of one byte
         exact = given
     if exact not in EXACT or not given.is_floating_point:
-        raise AttentionError(
-            f"numbers of type {given}", where="rank1_attention", remedy="use float32 or float64"
-        )
+        raise refused(f"numbers of type {given}", remedy="use float32 or float64")
     return given, exact

@@ -3,9 +3,9 @@
 The weight of a key at distance d from the extreme key is e^(-y d), with y, d >= 0: a kernel that
 depends on the product alone. So a cell may be as wide as a fixed share of the distance of its
 points from 0, but need not be narrower than a fixed share of the ORIGIN, the distance that moves a
-score by 16 to 32. Floating point is cut just so: `point + origin`, with the origin a power of two,
-lies in the octave that its exponent says and in the cell that the leading BITS of its mantissa
-say. Nothing is sorted, nothing is searched for.
+score by 16 to 32. Floating-point numbers are divided in just this way: with the origin a power of
+two, the exponent of `point + origin` gives the octave, and the leading BITS of its mantissa give
+the cell. Nothing is sorted, and nothing is searched for.
 
 In a cell a function is a polynomial of TERMS terms. Cells are merged, 2^(BITS - GROUP_BITS) at a
 time, into groups with NODES Chebyshev nodes; kernels are evaluated between the nodes of groups,
@@ -20,9 +20,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-BITS = 8  # 256 cells to the octave
+BITS = 8  # 256 cells per octave
 TERMS = 8
-GROUP_BITS = 4  # 16 groups to the octave, of 16 cells each
+GROUP_BITS = 4  # 16 groups per octave, 16 cells each
 NODES = 16
 SCALE_EXPONENT = 5  # the largest score at the end of the first octave is between 16 and 32
 
@@ -34,7 +34,7 @@ LEAST_EXPONENT, GREATEST_EXPONENT = -1000, 1000  # of an origin: its cells have 
 
 
 def origin(reach: float, opposite: float) -> float:
-    """The power of two o with o * opposite in [16, 32), or that no point goes beyond.
+    """The power of two o with o * opposite in [16, 32), or a smaller one that no point exceeds.
 
     `reach` is the largest point of this grid, `opposite` the largest of the other one.
     """
@@ -54,18 +54,18 @@ def error_bound(
     nodes: int = NODES,
     group_bits: int = GROUP_BITS,
 ) -> float:
-    """How far, relative to the largest |value|, the mean over n keys is off; without rounding.
+    """The error of the mean over n keys, relative to the largest |value|, without rounding.
 
     A key whose score is t below the best lies in cells on which its weight is e^(-a s), |s| <= 1,
-    with a <= (2^SCALE_EXPONENT + t) / 2^(bits + 1). Interpolation at p Chebyshev nodes takes that
-    with a relative error of at most epsilon (the sum of the Chebyshev coefficients beyond p), and
-    enlarges the relative error of what it is given by at most lambda (a Lebesgue constant with
-    weights). Keys are interpolated in groups, then in cells; then the same is done to queries:
+    with a <= (2^SCALE_EXPONENT + t) / 2^(bits + 1). Interpolation at p Chebyshev nodes has a
+    relative error of at most epsilon (the sum of the Chebyshev coefficients beyond p), and enlarges
+    the relative error of its input by at most lambda (a weighted Lebesgue constant). Keys are
+    interpolated in groups, then in cells; then the same is done for queries:
 
         (1 + lambda_cell lambda_group) (epsilon_cell + lambda_cell epsilon_group).
 
-    The key has a share of at most e^-t in the mean. Numerator and denominator are off, and values
-    relative to that of the extreme key may be twice as large as the largest: four times that.
+    The key contributes a share of at most e^-t to the mean. Both numerator and denominator are off,
+    and values relative to that of the extreme key may be twice the largest: four times the above.
     """
     scores = np.linspace(0.0, math.log(n) + 60.0, 201)
     worst = 0.0
@@ -100,7 +100,7 @@ def _weighted_lebesgue(a: float, p: int) -> float:
 
 @cache
 def nodes() -> NDArray[np.float64]:
-    """The zeros of T_NODES, in falling order; exactly symmetric."""
+    """The zeros of T_NODES, in decreasing order; exactly symmetric."""
     return np.array([_cosine(2 * m + 1) for m in range(NODES)])
 
 
@@ -110,8 +110,8 @@ def refinement() -> NDArray[np.float64]:
 
     With c_k the Chebyshev coefficients of the values f_m at the nodes of the group, the polynomial
     is sum_k c_k T_k(s), and s = (2i + 1 - MEMBERS + t) / MEMBERS in cell i. It is written in powers
-    of t, reduced modulo T_TERMS(t), that is interpolated at the zeros of T_TERMS; in integers, for
-    these factors are differences of large numbers.
+    of t, reduced modulo T_TERMS(t), that is, interpolated at the zeros of T_TERMS. This is computed
+    in integers, because the factors are differences of large numbers.
     """
     dct = np.array([[_cosine(k * (2 * m + 1)) for m in range(NODES)] for k in range(NODES)])
     dct *= 2 / NODES
@@ -124,7 +124,7 @@ def refinement() -> NDArray[np.float64]:
 
 
 def _cosine(k: int) -> float:
-    """cos(pi k / (2 NODES)), its argument brought into the first eighth of the circle exactly."""
+    """cos(pi k / (2 NODES)), with its argument reduced exactly to an eighth of the circle."""
     k %= 4 * NODES
     k = min(k, 4 * NODES - k)
     sign = 1.0 if k <= NODES else -1.0

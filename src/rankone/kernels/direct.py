@@ -1,4 +1,4 @@
-"""Rank-1 softmax attention by the table of all scores: n^2, and the truth for what is faster."""
+"""Rank-1 softmax attention by the table of all scores: O(n^2), the reference for faster ways."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-SCORES = 1 << 24  # held at once, per batch; a gradient holds them all
+SCORES = 1 << 24  # held at once, per batch; gradients hold all of them
 
 
 def direct_attention(
@@ -23,7 +23,7 @@ def direct_attention(
 
     Keys are taken relative to the extreme one BEFORE they are multiplied by the query: the
     difference of two keys is exact to rounding, while y x_l - y x_max loses the digits that
-    y x_l and y x_max share. Keys further apart than the largest number are infinitely far apart.
+    y x_l and y x_max share. Keys whose difference overflows are infinitely far apart.
     """
     q, n = query.shape[-1], key.shape[-1]
     if n == 0:
@@ -31,7 +31,7 @@ def direct_attention(
     if query.device.type != "meta" and torch.is_autocast_enabled(query.device.type):
         with torch.autocast(query.device.type, enabled=False):
             return direct_attention(query, key, value, causal=causal, mask=mask)
-    # Sums over other strides may be taken in another order: the same numbers give the same bits.
+    # With other strides, sums could be taken in another order: now equal numbers give equal bits.
     query, key, value = query.contiguous(), key.contiguous(), value.contiguous()
     step = max(1, SCORES // max(1, math.prod(query.shape[:-1]) * n))
     parts = []
@@ -59,14 +59,14 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> T
         return weights @ value / weights.sum(-1, keepdim=True)
     weights = torch.where(mask, weights, 0.0)
     total = weights.sum(-1, keepdim=True)
-    some = mask.any(-1).unsqueeze(-1)  # who sees nothing gets 0
+    some = mask.any(-1).unsqueeze(-1)  # a query that sees nothing gets 0
     return torch.where(some, seen_sum(weights, value, mask) / torch.where(some, total, 1.0), 0.0)
 
 
 def seen_sum(weights: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     """`weights` @ `value`, for weights that are 0 where the `mask` is False.
 
-    A value that a query does not see may be anything: 0 times infinity is not added.
+    Values that a query does not see may be anything: 0 times infinity is never added.
     """
     finite = torch.isfinite(value)
     if _decided(finite.all()):
@@ -80,7 +80,7 @@ def seen_sum(weights: Tensor, value: Tensor, mask: Tensor) -> Tensor:
 
 
 def _decided(condition: Tensor) -> bool:
-    """True also where no tensor may decide what is done: in a graph, in a transform."""
+    """The condition; True where no tensor may decide what to do: in a graph or a transform."""
     if torch.compiler.is_compiling():
         return True
     try:

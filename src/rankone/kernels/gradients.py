@@ -4,20 +4,21 @@ With A(W)_k = sum_l W_l p_kl, the attention as a linear map of the values, and A
 
     d u = A'(g),   d y_k = g_k (A(u x) - A(u) A(x))_k,   d x_l = (u A'(g y) - A'(g y A(u)))_l
 
-summed over channels. Both maps are there in linear time, A is the operator and A' its gradient by
-the values, and <h, A'(g)> = <A(h), g> says how to differentiate A' by what it depends on.
+summed over channels. Both maps take linear time: A is the operator, and A' is its gradient with
+respect to the values. <h, A'(g)> = <A(h), g> shows how to differentiate A'.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, library
 
-# Defined by their schemas: operators made from functions load all of torch's compiler, two seconds
-# of it, when they are called first. `linear` says what the two do.
+# Defined by their schemas: an operator made from a function loads torch's compiler when it is first
+# called, which takes two seconds. The code of the two is in `linear`.
 library.define(
     "rankone::attention",
     "(Tensor query, Tensor key, Tensor value, Tensor? there, bool causal) -> (Tensor, Tensor)",
@@ -27,19 +28,20 @@ library.define(
     "(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? there, Tensor out, "
     "Tensor total, bool causal) -> (Tensor, Tensor, Tensor)",
 )
-attention_forward = torch.ops.rankone.attention.default
-attention_backward = torch.ops.rankone.attention_backward.default
+Forward = Callable[..., tuple[Tensor, Tensor]]
+Gradients = Callable[..., tuple[Tensor, Tensor, Tensor]]
+attention_forward: Forward = torch.ops.rankone.attention.default
+attention_backward: Gradients = torch.ops.rankone.attention_backward.default
 
 
 class LinearAttention(torch.autograd.Function):
-    """The operator, for transforms of functions: it knows its derivative in both directions."""
+    """The operator for function transforms, with its derivatives in both directions."""
 
     @staticmethod
     def forward(
         query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, causal: bool
     ) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = attention_forward(query, key, value, there, causal)
-        return found
+        return attention_forward(query, key, value, there, causal)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -60,8 +62,7 @@ class LinearAttention(torch.autograd.Function):
         query, key, value, there, out, total = ctx.saved_tensors
 
         def mean(values: Tensor) -> Tensor:
-            found: Tensor = attention_forward(query, key, values, there, ctx.causal)[0]
-            return found
+            return attention_forward(query, key, values, there, ctx.causal)[0]
 
         def slope(along: Tensor) -> Tensor:
             along = along.unsqueeze(1)
@@ -75,7 +76,7 @@ class LinearAttention(torch.autograd.Function):
             moved = moved + tangents[0].unsqueeze(1) * slope(_centred(key))
         if tangents[1] is not None:
             moved = moved + query.unsqueeze(1) * slope(tangents[1])
-        return moved, torch.zeros_like(total)  # nobody asks for that of the sums
+        return moved, torch.zeros_like(total)  # nobody needs that of the sums
 
 
 class Transpose(torch.autograd.Function):
@@ -87,8 +88,7 @@ class Transpose(torch.autograd.Function):
     ) -> Tensor:
         value = key.new_zeros(*grad.shape[:2], key.shape[-1])
         result = attention_forward(query, key, value, there, causal)
-        found: Tensor = attention_backward(grad, query, key, value, there, *result, causal)[2]
-        return found
+        return attention_backward(grad, query, key, value, there, *result, causal)[2]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
@@ -105,11 +105,10 @@ class Transpose(torch.autograd.Function):
 def gradients(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, causal: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What `attention_backward` computes, by operations that can be differentiated."""
+    """What `attention_backward` computes, in differentiable operations."""
 
     def mean(values: Tensor) -> Tensor:
-        found: Tensor = attention_forward(query, key, values, there, causal)[0]
-        return found
+        return attention_forward(query, key, values, there, causal)[0]
 
     def transpose(grads: Tensor) -> Tensor:
         found: Tensor = Transpose.apply(grads, query, key, there, causal)  # type: ignore[no-untyped-call]
@@ -124,21 +123,20 @@ def gradients(
 
 
 def _centred(key: Tensor) -> Tensor:
-    """Any constant may be taken from the keys; the middle leaves the smallest numbers."""
+    """Any constant may be subtracted from the keys; the middle leaves the smallest numbers."""
     fixed = key.detach()
     return key - (fixed.amax(-1, keepdim=True) / 2 + fixed.amin(-1, keepdim=True) / 2)
 
 
 class Backward(torch.autograd.Function):
-    """The operator of the gradients, and its own gradients by grad, query, key and value.
+    """The operator of the gradients, with its own gradients by grad, query, key and value.
 
-    The result of the forward pass, which it is given too, is a function of these.
+    The result of the forward pass, also an argument, is a function of these.
     """
 
     @staticmethod
     def forward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
-        found: tuple[Tensor, Tensor, Tensor] = attention_backward(*given)
-        return found
+        return attention_backward(*given)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:  # noqa: ARG004
@@ -149,7 +147,7 @@ class Backward(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
         *saved, there = ctx.saved_tensors
         with torch.enable_grad():
-            # Views, since the gradient that came in may depend on what it is a gradient by.
+            # Views, since the incoming gradient may depend on the tensors it belongs to.
             given = [
                 x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in saved
             ]
@@ -162,7 +160,7 @@ class Backward(torch.autograd.Function):
 
 
 def _merge_rows(function: Any, info: Any, in_dims: tuple[int | None, ...], *given: Any) -> Any:
-    """One more batch, for torch.vmap, is more rows."""
+    """For torch.vmap, one more batch dimension means more rows."""
     count = info.batch_size
     merged = [
         (x.expand(count, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1)

@@ -47,7 +47,7 @@ def _attention(
     `query` is (rows, q), `key` is (rows, n), `there` is True for the keys (rows, n) that count.
     """
     if not causal and query.device.type == "cpu":
-        with suppress(UnfitError):  # what is unfit is found on the way
+        with suppress(UnfitError):  # unfit numbers are found on the way
             return _forward((query, key, value, there), causal)
     given, rescaling, finite = _prepared(query, key, value, there)
     out, total = _forward(given, causal)

@@ -1,7 +1,7 @@
-"""Infinities and NaN in linear time, where `direct` gets them from its table of scores.
+"""Infinities and NaN in linear time; `direct` gets them from its table of scores.
 
-The sums are taken without them; afterwards what they spoil is overwritten. That is rare, so all of
-it is plain torch.
+The sums leave them out; afterwards every result that they spoil is overwritten. This is rare, so
+all of it is plain torch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def largest(*tensors: Tensor) -> list[float]:
-    """The largest |x| of each, not finite if one of them is not. No array is made."""
+    """The largest |x| of each, not finite if one of them is not; without a temporary array."""
     ends = [torch.stack(torch.aminmax(x.detach())).abs().amax() for x in tensors]
     found: list[float] = torch.stack(ends).tolist()
     return found
@@ -20,7 +20,7 @@ def largest(*tensors: Tensor) -> list[float]:
 def left_out(
     query: Tensor, key: Tensor, value: Tensor, there: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The same without what is not finite: queries and values become 0, keys are not there."""
+    """Leave out what is not finite: queries and values become 0, keys are masked."""
     finite = torch.isfinite(key)
     return (
         query.where(torch.isfinite(query), 0.0),
@@ -35,17 +35,20 @@ def spoil(
 ) -> Tensor:
     """`out` with infinities and NaN where the table of scores would have put them.
 
-    A key +inf is the extreme one for y >= 0, and inf - inf is not a number; for y < 0 it weighs
-    nothing. A query that is not finite meets a distance of 0. A value +-inf counts if all such keys
-    that are seen have some weight, else 0 * inf is not a number.
+    For y >= 0 a key +inf is the extreme one, and inf - inf is NaN; for y < 0 its weight is 0. A
+    query that is not finite is multiplied by a distance of 0, which is NaN. A value +-inf counts if
+    all such keys that are seen have some weight; otherwise 0 * inf is NaN.
     """
     there = torch.ones_like(key, dtype=torch.bool) if there is None else there
-    q = query.shape[-1]
+
+    def most(x: Tensor) -> Tensor:
+        """The largest over the keys that each query sees."""
+        found = x.cummax(-1).values if causal else x.amax(-1, keepdim=True)
+        return _to_queries(found, query.shape[-1], causal)
 
     def seen(keys: Tensor) -> Tensor:
-        """(rows, q): is one of these keys seen?"""
-        found = keys.cummax(-1).values if causal else keys.any(-1, keepdim=True)
-        return _to_queries(found, q, causal)
+        """Whether a query sees one of these keys."""
+        return most(keys.to(key.dtype)) > 0
 
     finite = torch.isfinite(key) & there
     spoiled = seen(there) & ~torch.isfinite(query)
@@ -55,49 +58,26 @@ def spoil(
     spoiled |= seen(there & key.isneginf()) & (query <= 0)
     odd = ~torch.isfinite(value) & there.unsqueeze(-2)
     if odd.any():
-        out = _with_odd_values(out, odd, query, key, value, finite, causal)
+        furthest = []  # for queries of either sign, how far behind the extreme key an odd one lies
+        for towards in (1.0, -1.0):
+            keys = (towards * key).unsqueeze(-2)
+            best = most(keys.masked_fill(~finite.unsqueeze(-2), -torch.inf))
+            furthest.append(best + most(-keys.where(odd, torch.inf)))
+        y = query.unsqueeze(-2)
+        weight = torch.exp(-y.abs() * torch.where(y >= 0, furthest[0], furthest[1]))
+        above, below = seen(odd & value.isposinf()), seen(odd & value.isneginf())
+        counts = (weight > 0) & ~(above & below) & ~seen(odd & value.isnan())
+        counts &= ~seen(odd & ~finite.unsqueeze(-2))
+        infinite = torch.where(above, torch.inf, -torch.inf).where(counts, torch.nan)
+        out = torch.where(seen(odd), infinite, out)
     out = out.masked_fill(spoiled.unsqueeze(-2), torch.nan)
     return out.masked_fill(~seen(there).unsqueeze(-2), 0.0)
-
-
-def _with_odd_values(
-    out: Tensor,
-    odd: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    finite: Tensor,
-    causal: bool,
-) -> Tensor:
-    """A query and channel that sees values that are not finite, if their keys are."""
-    q = query.shape[-1]
-
-    def most(x: Tensor) -> Tensor:
-        """The largest over the keys that each query sees."""
-        found = x.cummax(-1).values if causal else x.amax(-1, keepdim=True)
-        return _to_queries(found, q, causal)
-
-    def some(keys: Tensor) -> Tensor:
-        return most(keys.to(key.dtype)) > 0
-
-    furthest = []  # for queries of either sign, how far behind the extreme key an odd one lies
-    for towards in (1.0, -1.0):
-        keys = (towards * key).unsqueeze(-2)
-        best = most(keys.masked_fill(~finite.unsqueeze(-2), -torch.inf))
-        furthest.append(best + most(-keys.where(odd, torch.inf)))
-    y = query.unsqueeze(-2)
-    weight = torch.exp(-y.abs() * torch.where(y >= 0, furthest[0], furthest[1]))
-    above, below = some(odd & value.isposinf()), some(odd & value.isneginf())
-    counts = (weight > 0) & ~(above & below) & ~some(odd & value.isnan())
-    counts &= ~some(odd & ~finite.unsqueeze(-2))
-    spoiled = torch.where(above, torch.inf, -torch.inf).where(counts, torch.nan)
-    return torch.where(some(odd), spoiled, out)
 
 
 def spoil_gradients(
     grads: tuple[Tensor, Tensor, Tensor], query: Tensor, key: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What depends on something that is not finite is not a number."""
+    """Gradients that depend on a number that is not finite are NaN."""
     of_query, of_key, of_value = grads
     queries = ~torch.isfinite(query)
     keys = (~torch.isfinite(key)).any(-1, keepdim=True)
@@ -111,7 +91,7 @@ def spoil_gradients(
 
 
 def _to_queries(prefix: Tensor, q: int, causal: bool) -> Tensor:
-    """One entry for each query, of what was found up to each key, or of one for all."""
+    """One entry for each query, from the results up to each key, or from one result for all."""
     if not causal:
         return prefix.expand(*prefix.shape[:-1], q)
     last = torch.arange(q, device=prefix.device).clamp(max=prefix.shape[-1] - 1)

@@ -25,15 +25,15 @@ def rank1_attention_ragged(
 ) -> Floats:
     """`rank1_attention` of each sentence ``offsets[j]:offsets[j + 1]`` with itself.
 
-    Where all tokens ask the same query (a query direction that is constant on the vocabulary) the
-    weights do not depend on who asks: one exponential per token and one sum per sentence, O(n).
-    Otherwise sentences of equal length are attended to together.
+    If all tokens have the same query (a query direction that is constant on the vocabulary), all
+    tokens of a sentence share their weights: one exponential per token and one sum per sentence,
+    O(n). Otherwise sentences of equal length are processed together.
     """
     query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
     lengths, offsets = _lengths(query, key, value, offsets), np.asarray(offsets)
     if query.size == 0:
         return query.copy()
-    offsets = offsets[np.append(lengths > 0, True)]  # reduceat knows no empty sums
+    offsets = offsets[np.append(lengths > 0, True)]  # reduceat cannot sum over nothing
     if query.min() == query.max():
         same = float(query[0])
         if not causal:
@@ -53,9 +53,9 @@ def ragged_attention(
 ) -> Tensor:
     """`rank1_attention` of each sentence with itself, as tensors with gradients, for training.
 
-    Short sentences on the CPU, float32 or float64, cost one exponential per score and nothing
-    besides; where one is long enough for linear time, each is attended to by itself; elsewhere
-    they are padded.
+    On the CPU, in float32 or float64, short sentences cost one exponential per score and nothing
+    else; if one of them is long enough for linear time, each is processed by itself. In all other
+    cases sentences are padded.
     """
     lengths = _lengths(query, key, value, offsets)
     compiled = query.dtype == key.dtype == value.dtype and query.dtype in EXACT
@@ -74,7 +74,7 @@ def ragged_attention(
 
 
 def _lengths(query: Any, key: Any, value: Any, offsets: Ints) -> Ints:
-    """How many tokens each sentence has; compiled code does not look where it reads and writes."""
+    """The length of each sentence. Checked, because compiled code does not check its indices."""
     shapes = {tuple(x.shape) for x in (query, key, value)}
     offsets = np.asarray(offsets)
     if len(shapes) == 1 and query.ndim == 1 and offsets.ndim == 1 and offsets.size:
@@ -137,9 +137,9 @@ def by_length(offsets: Ints, scores: int) -> Iterator[tuple[int, Ints]]:
 
 
 def _weights(query: float, key: Floats, offsets: Ints) -> Floats:
-    """e^(y (x_l - x*)) with x* the key that scores highest.
+    """e^(y (x_l - x*)) with x* the key that has the highest score.
 
-    In the sentence; or, where no two scores are far apart, anywhere, which spares a pass.
+    In its sentence or, if no two scores are far apart, in the whole column, which saves a pass.
     """
     best = np.maximum if query >= 0 else np.minimum
     if abs(query) * np.ptp(key) <= SAFE_SPREAD:

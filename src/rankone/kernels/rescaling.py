@@ -1,4 +1,4 @@
-"""Powers of two that bring numbers near the limits of float64 to where there is room."""
+"""Powers of two that move numbers away from the limits of float64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-LARGE = 2.0**900  # from here on sums, differences and cell widths may leave the range
+LARGE = 2.0**900  # above this, sums, differences and cell widths may overflow
 LIFT = 2.0**200
 MOST = 800  # the largest exponent of a unit, and of what is scaled
 
@@ -20,7 +20,7 @@ class Rescaling(NamedTuple):
 
     @classmethod
     def of(cls, query: Tensor, key: Tensor, value: float) -> Rescaling:
-        """The largest query and the range of the keys, each as far from 1 as the other."""
+        """Makes the largest query and the range of the keys equally far from 1."""
         extent = key.amax(-1, keepdim=True) / 4 - key.amin(-1, keepdim=True) / 4
         room = MOST - torch.frexp(key.abs().amax(-1, keepdim=True)).exponent
         size = torch.frexp(query.abs().amax(-1, keepdim=True)).exponent
@@ -30,11 +30,11 @@ class Rescaling(NamedTuple):
         return cls(torch.exp2(exponent.to(key.dtype)), LIFT if value > LARGE else 1.0)
 
     def scaled(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        # Queries and keys that are both so large leave all the weight to one key anyway.
+        # If queries and keys are both this large, one key has all the weight anyway.
         query = (query / self.point).clamp(-(2.0**MOST), 2.0**MOST)
         key = key * self.point
         return query, key.where(key.abs() < 2 * 2.0**MOST, 0.0), value / self.value
 
     def gradients(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """By the numbers as they were, for gradients by the scaled ones of results divided too."""
+        """From gradients with respect to the scaled numbers to those for the original ones."""
         return query / self.point * self.value, key * self.point * self.value, value

@@ -1,4 +1,4 @@
-"""The networks of the paper as torch modules. Tokens are rows: (batch, n, d) for its d x n."""
+"""The paper's networks as torch modules. Tokens are rows: (batch, n, d), not d x n as there."""
 
 from rankone.nn.approximator import Approximator
 from rankone.nn.attention import Rank1Attention, SelfAttention

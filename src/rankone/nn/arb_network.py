@@ -101,7 +101,7 @@ class FeedForward:
 class ExactNetwork:
     """Tables, blocks and causality of a `TokenClassifier`; its head is left to the caller.
 
-    Made anew for another precision: what was computed is kept.
+    Make a new one for another precision: results are kept.
     """
 
     table: Sequence[Vector]

@@ -79,7 +79,7 @@ class SelfAttention(AttentionLayer):
             for i in range(0, n, step):
                 tick()
                 asking = torch.arange(i, min(i + step, n), device=z.device)
-                seen = rows(mask, i, step)
+                seen = mask if mask is None or mask.shape[-2] == 1 else mask[..., i : i + step, :]
                 seen = and_past(seen, asking, n) if causal else seen
                 part = query[..., i : i + step, :]
                 context[..., i : i + step, :] = self._attend(part, key, value, seen)
@@ -177,13 +177,6 @@ class Rank1Attention(AttentionLayer):
         full.query.copy_(u * self.v2)
         full.output.copy_(self.output[:, None] * u.T)
         return full
-
-
-def rows(mask: Tensor | None, first: int, count: int) -> Tensor | None:
-    """The mask of `count` queries from the `first` on; one row stands for all queries."""
-    if mask is None or mask.shape[-2] == 1:
-        return mask
-    return mask[..., first : first + count, :]
 
 
 def hardmax(scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:

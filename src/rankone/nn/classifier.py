@@ -139,7 +139,7 @@ class TokenClassifier(nn.Module):
         """What the last block puts out.
 
         `mask` is True for real tokens, (batch, n), or where k may attend to l, (batch, n, n);
-        a causal network is causal besides.
+        a causal network is causal in addition.
         """
         n = ids.shape[-1]
         if self.positions is not None and n > len(self.positions):

@@ -55,7 +55,7 @@ class Evaluator:
     def run(
         self, token_ids: Ints, offsets: Ints, read: Callable[[Numbers], NDArray[np.generic]]
     ) -> NDArray[np.generic]:
-        """`read` of the features (d, tokens) of every chunk, put together again."""
+        """Apply `read` to the features (d, tokens) of every chunk, and concatenate the results."""
         results = [read(z) for z in self.features(token_ids, offsets)]
         return np.concatenate(results or [read(self.table[:, :0])])
 
@@ -127,7 +127,7 @@ def rank1_heads(attention: AttentionLayer) -> list[Head[Numbers]] | None:
 
 
 def factors(weight: Numbers) -> tuple[Numbers, Numbers] | None:
-    """u and a with W = u a^T to the last digits, or None if W has not rank 1."""
+    """u and a with W = u a^T up to rounding, or None if W does not have rank 1."""
     if len(weight) == 1:
         return np.ones(1, weight.dtype), weight[0]
     i, j = np.unravel_index(np.abs(weight).argmax(), weight.shape)

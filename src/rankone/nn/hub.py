@@ -1,4 +1,4 @@
-"""A model directory in the layout of Hugging Face, read as one of ours; from its files alone."""
+"""A model directory in the layout of Hugging Face, read as one of ours, without transformers."""
 
 from __future__ import annotations
 
@@ -67,10 +67,6 @@ class TokenizerFile:
     model: WordLevel
 
 
-def is_hub(config: Any) -> bool:
-    return isinstance(config, dict) and config.get("model_type") == MODEL_TYPE
-
-
 def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words, Words]:
     """The configuration as we write it, the vocabulary and the labels."""
     version = config.get("format_version")
@@ -87,7 +83,7 @@ def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words
 
 
 def _vocabulary(path: Path) -> Words:
-    """Every word of a word-level tokenizer but the last, which stands for unknown ones."""
+    """Every word of a word-level tokenizer except the last, which is for unknown words."""
     model = read_document(path, TokenizerFile, remedy=EXPORTED, missing=EXPORTED).model
     if model.type != "WordLevel":
         what = "not a word-level tokenizer: a row of the token table is a word"

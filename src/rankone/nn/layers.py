@@ -23,7 +23,7 @@ Shapes = dict[str, tuple[int, ...]]  # of parameters, by name
 class Head(Generic[A]):
     """W^K, W^Q, W^V (s x d) and W^O (d x s) of one head of eq. 2; A is the type of a matrix.
 
-    Where keys and values share a matrix, ``value is key``: what is made of it is made once.
+    If keys and values share a matrix, ``value is key``: it is converted once.
     """
 
     key: A
@@ -44,8 +44,8 @@ class Head(Generic[A]):
 class AttentionLayer(nn.Module):
     """F(Z) = Z + sum_i W^O_i (W^V_i Z) sigma[(W^K_i Z)^T (W^Q_i Z)]   (eq. 2), stored in some way.
 
-    ``kind`` is what sigma does to the scores. Only `heads` takes the weights apart: all other ways
-    to run a network read them from there. `forward` takes (z, mask, causal=...).
+    ``kind`` is what sigma does to the scores. Only `heads` knows how weights are stored: all other
+    ways to run a network read them from there. `forward` takes (z, mask, causal=...).
     """
 
     kind: Literal["softmax", "hardmax"]
@@ -122,7 +122,7 @@ class Block(nn.Module):
 def module_of(
     kind: type[M], parameters: Mapping[str, Tensor], attributes: Mapping[str, Any] | None = None
 ) -> M:
-    """A module of this kind with given parameters: none is drawn first, none is copied."""
+    """A module with given parameters, none of which is drawn first or copied."""
     module = kind.__new__(kind)
     nn.Module.__init__(module)
     for name, tensor in parameters.items():

@@ -1,4 +1,4 @@
-"""A model: a network together with the words and labels its rows stand for."""
+"""A model: a network together with its words and labels."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ LISTS = "give a list of strings for each sentence: [['a', 'rose'], ['the', 'rose
 
 
 class Model:
-    """Row i of the token table is ``vocabulary[i]``; one more row, the last, is any other word.
+    """Row i of the token table is ``vocabulary[i]``; the last row is for all other words.
 
-    ``reading`` tells how the corpus was read (columns, scheme, case), so that other text can be
+    ``reading`` says how the corpus was read (columns, scheme, case), so that other text can be
     read the same way.
     """
 
@@ -59,8 +59,8 @@ class Model:
         """The label of every token, a list for each sentence (a list of words, or a `Sentence`) of
         a list or of a corpus.
 
-        A word the model does not know gets the row kept for those. A sentence longer than the table
-        of positions is labelled in pieces as long as the table, each as if it stood alone.
+        Unknown words share the last row of the table. A sentence longer than the table of positions
+        is labelled in pieces as long as the table, each as a sentence of its own.
         """
         sentences = getattr(sentences, "sentences", sentences)  # of a corpus
         if not isinstance(sentences, Iterable):
@@ -75,11 +75,12 @@ class Model:
     def read(
         self, path: str | os.PathLike[str], *, labelled: bool | None = None, **given: Any
     ) -> Corpus:
-        """A file, read as the model's own corpus was, but for what is `given` (the options of
-        `read_corpus`).
+        """Read a file as the model's own corpus was read, except for options of `read_corpus` that
+        are `given`.
 
         Labels are read if there are any; ``labelled=True`` refuses a file without them. Otherwise a
-        file without the columns of the model's corpus may be plain text: ``corpus.remarks`` tells.
+        file without the columns of the model's corpus may be read as plain text, and
+        ``corpus.remarks`` says so.
         """
         return read_like(path, self.reading, self.labels, labelled=labelled, **given)
 
@@ -118,7 +119,7 @@ class Model:
             return found
 
         pieces = cut(offsets, self.network.shape.positions)
-        with np.errstate(over="ignore", invalid="ignore"):  # which is looked at in the end
+        with np.errstate(over="ignore", invalid="ignore"):  # checked at the end
             found = Evaluator(self.network).run(token_ids, pieces, read)
         return np.asarray(found, dtype=np.int64)
 
@@ -138,7 +139,7 @@ class Model:
 
 
 def _words(sentence: Any, number: int) -> list[str]:
-    """The words of a sentence; a string is none, nor is anything in it that is not a string."""
+    """The words of a sentence; a string is not a sentence, and words must be strings."""
     given = getattr(sentence, "tokens", sentence)
     words = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
     wrong = [given] if words is None else [word for word in words if not isinstance(word, str)]

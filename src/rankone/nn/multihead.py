@@ -16,7 +16,7 @@ from rankone.nn.masks import not_ignored
 
 WHERE = "MultiheadRank1Attention"
 refused = partial(AttentionError, where=WHERE)
-TABLE = 1 << 30  # the most weights that are ever written down: 4 GB in single precision
+TABLE = 1 << 30  # the largest table of weights: 4 GB in single precision
 
 
 class MultiheadRank1Attention(nn.Module):
@@ -29,16 +29,16 @@ class MultiheadRank1Attention(nn.Module):
     `vdim` is not `embed_dim`; b_q, b_k, b_v are the entries of ``in_proj_bias``; W_o, b_o are
     those of ``out_proj``.
 
-    Arguments, parameters and their first values are those of ``nn.MultiheadAttention``, in whose
-    place it can stand, also as ``self_attn`` of ``nn.TransformerEncoderLayer``. With
+    Arguments, parameters and their initial values are those of ``nn.MultiheadAttention``, which it
+    can replace, also as ``self_attn`` of ``nn.TransformerEncoderLayer``. With
     ``num_heads == embed_dim`` the two are the same function, and each loads the state of the other.
-    Different are: the weights cannot be dropped out, as they are never there; `method` is that of
-    `rank1_attention`. As in torch, `need_weights` is on unless it is turned off, which for long
-    sequences it has to be: only then does the module take linear time.
+    There are two differences: weights cannot be dropped out, since they are never computed; and
+    `method` is that of `rank1_attention`. As in torch, `need_weights` is on by default. Turn it off
+    for long sequences: only then does the module take linear time.
     """
 
-    # The fused inference path of torch's encoder takes in_proj_weight for that of heads which are
-    # as large for queries as for values. It asks for this attribute first, and then calls forward.
+    # The fused inference path of torch's encoder expects heads in in_proj_weight that are as large
+    # for queries as for values. It checks this attribute first, and then calls forward instead.
     _qkv_same_embed_dim = False
 
     in_proj_weight: Tensor | None
@@ -129,8 +129,12 @@ class MultiheadRank1Attention(nn.Module):
                 L and S differ: then it is followed, as it may count from the end of both.
         """
         axis = _token_axis(self, query, key, value, key_padding_mask, attn_mask)
-        if need_weights:
-            _check_table(self.num_heads, query, key, axis)
+        tokens = query.shape[:-1]
+        if need_weights and (size := self.num_heads * math.prod(tokens) * key.shape[axis]) > TABLE:
+            raise refused(
+                f"need_weights asks for a table of {size:,} attention weights",
+                remedy="call it with need_weights=False: the output takes linear time and memory",
+            )
         if self.in_proj_weight is not None:
             w_q, w_k, w_v = torch.split(self.in_proj_weight, self._rows)
         else:
@@ -168,15 +172,6 @@ class MultiheadRank1Attention(nn.Module):
         )
 
 
-def _check_table(heads: int, query: Tensor, key: Tensor, axis: int) -> None:
-    size = heads * math.prod(query.shape[:-1]) * key.shape[axis]
-    if size > TABLE:
-        raise refused(
-            f"need_weights asks for a table of {size:,} attention weights",
-            remedy="call it with need_weights=False: the output takes linear time and memory",
-        )
-
-
 def _table(
     query: Float[Tensor, "*batch q"],
     key: Float[Tensor, "*batch n"],
@@ -201,7 +196,7 @@ def _token_axis(
     padding: Tensor | None,
     mask: Tensor | None,
 ) -> int:
-    """Where the tokens are; all else has to fit exactly, for what is broadcast is often a slip."""
+    """The axis of tokens. Shapes must fit exactly, since broadcasting is often a mistake."""
     if query.is_nested:
         raise refused(
             "nested tensors are not supported",

@@ -1,5 +1,5 @@
-"""Sentences laid end to end, so that no layer computes anything for padding; those longer than the
-table of positions are refused, or cut into pieces as long as it is."""
+"""Sentences laid end to end, so that no layer computes anything for padding; sentences longer than
+the table of positions are refused, or cut into pieces of its length."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Ragged:
         return torch.from_numpy(np.arange(longest) < self.lengths[:, None]).to(self.device)
 
     def pad(self, rows: Tensor) -> Tensor:
-        """(tokens, d) to (sentences, longest, d), with zeros behind the ends."""
+        """(tokens, d) to (sentences, longest, d), padded with zeros."""
         padded = rows.new_zeros(*self.mask.shape, *rows.shape[1:])
         return padded.masked_scatter(self.mask[..., None], rows)
 
@@ -56,13 +56,13 @@ def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) ->
 
 
 def in_pieces(lengths: Ints, longest: int) -> int:
-    """How many sentences have to be cut (`longest` 0: none)."""
+    """The number of sentences that must be cut (`longest` 0: none)."""
     return int((lengths > longest).sum()) if longest else 0
 
 
 def cut(offsets: Ints, longest: int) -> Ints:
-    """Where the pieces begin and end: of a sentence, as many of `longest` tokens as it has, and
-    one with the rest.
+    """The offsets of the pieces: a sentence is cut into pieces of `longest` tokens and one with the
+    rest.
 
     >>> cut(np.array([0, 2, 9]), 3).tolist()
     [0, 2, 5, 8, 9]

@@ -1,4 +1,4 @@
-"""How good predicted labels are: accuracy of tokens, and F1 of the entities they spell."""
+"""How good predicted labels are: accuracy of tokens, and F1 of entities."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ BREAKS = {"\t", "\n", "\r"}  # in a word they would break the rows of a file
 
 @dataclass(frozen=True)
 class Scores:
-    """Of a model on one corpus. ``tokens`` counts those that the task asks, ``unknown`` all that
-    are not in its vocabulary, ``in_pieces`` sentences longer than its table of positions;
-    precision, recall and F1 are those of whole entities, None where labels are no entity tags."""
+    """Scores of a model on one corpus. ``tokens`` counts the tokens for which the task asks for a
+    label, ``unknown`` those that are not in the vocabulary, ``in_pieces`` the sentences longer than
+    the table of positions. Precision, recall and F1 are those of whole entities, None if labels are
+    not entity tags."""
 
     source: str
     tokens: int
@@ -73,15 +74,15 @@ class Prediction:
         return figures if self.scores is None else figures | self.scores.to_json()
 
     def sentences(self) -> list[dict[str, Any]]:
-        """The sentences with their labels, as `to_json` would give them."""
+        """The sentences with their labels, as JSON."""
         return [
             {"tokens": s.tokens, "labels": labels, "line": s.line}
             for s, labels in zip(self.corpus.sentences, self.labels, strict=True)
         ]
 
     def rows(self) -> str:
-        """A token, a TAB and its label per line, an empty line between sentences; refuses what
-        would break the rows, as JSON allows it in a word."""
+        """A token, a TAB and its label per line, with an empty line between sentences. Words that
+        would break the rows are refused; JSON files may hold such words."""
         words = {"token": self.corpus.vocabulary, "label": sorted({*chain(*self.labels)})}
         for kind, known in words.items():
             for number, word in enumerate(known):
@@ -90,7 +91,7 @@ class Prediction:
                     raise OutputError(
                         f"the {kind} {word!r} does not fit into a row",
                         where=self.corpus.place(first) if kind == "token" else self.corpus.source,
-                        remedy="take --json, which can hold it",
+                        remedy="use --json, which can hold it",
                     )
         return "\n".join(
             "".join(f"{token}\t{label}\n" for token, label in zip(s.tokens, labels, strict=True))
@@ -155,7 +156,7 @@ def compare(model: Model, corpus: Corpus, found: Ints, unknown: int) -> Scores:
 
 
 def entities(tags: list[str], corpus: Corpus) -> set[Entity]:
-    """(first token, behind the last, type) of every entity, as the shared task counts them.
+    """(first token, end, type) of every entity, as the CoNLL shared task counts them.
 
     One begins at B-X, and at I-X where no X is open; so this reads IOB1 and IOB2 alike.
     """

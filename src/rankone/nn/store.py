@@ -20,7 +20,14 @@ from safetensors.torch import load_file
 from safetensors.torch import save as serialize
 
 from rankone import choices
-from rankone.documents import convert_document, dump, parse_document, read_bytes, read_document
+from rankone.documents import (
+    convert_document,
+    dump,
+    has_field,
+    parse_document,
+    read_bytes,
+    read_document,
+)
 from rankone.errors import ModelError
 from rankone.files import check_new, drop, drop_link, write_directory, write_file
 from rankone.nn import hub
@@ -38,7 +45,7 @@ WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
     "vocabulary.json",
     "labels.json",
     "report.json",
-    "certificate.json",  # written by certify, gone when the directory is written anew
+    "certificate.json",  # written by certify, removed when the directory is written again
 )
 
 Words = tuple[str, ...]
@@ -64,11 +71,11 @@ class Config:
     version: int
     network: Architecture
     reading: Reading
-    vocabulary_crc32: int = -1  # without one the vocabulary is looked at when a model is loaded
+    vocabulary_crc32: int = -1  # without one, the vocabulary is checked when a model is loaded
 
 
 def save(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
-    """Write everything beside the target, then move it in place."""
+    """Write everything next to the target, then move it into place."""
     return write_directory(check_target(directory), contents)
 
 
@@ -87,6 +94,7 @@ def contents_of(
 ) -> dict[str, bytes]:
     """The files of a model directory."""
     words = dump(list(vocabulary))
+    weights = {name: p.detach().contiguous() for name, p in network.named_parameters()}
     config = {
         "format": FORMAT,
         "version": VERSION,
@@ -95,7 +103,7 @@ def contents_of(
         "vocabulary_crc32": crc32(words),
     }
     contents = {
-        WEIGHTS: weights_of(network),
+        WEIGHTS: serialize(weights, metadata={"format": "pt"}),  # what transformers asks for
         CONFIG: dump(config, indent=2),
         VOCABULARY: words,
         LABELS: dump(list(labels), indent=2),
@@ -103,32 +111,19 @@ def contents_of(
     return contents if report is None else {**contents, REPORT: dump(dict(report), indent=2)}
 
 
-def weights_of(network: torch.nn.Module) -> bytes:
-    """The parameters; the word about the format is what transformers asks for."""
-    parameters = {name: p.detach().contiguous() for name, p in network.named_parameters()}
-    return serialize(parameters, metadata={"format": "pt"})
-
-
 def check_target(directory: str | os.PathLike[str]) -> Path:
-    """A new directory, an empty one, or an earlier model of ours."""
-    return check_new(directory, FILES, _is_ours)
-
-
-def _is_ours(home: Path) -> bool:
-    try:
-        return read_document(home / CONFIG, dict[str, Any]).get("format") == FORMAT
-    except ModelError:
-        return False
+    """Allow a new directory, an empty one, or an earlier model of ours."""
+    return check_new(directory, FILES, lambda home: has_field(home / CONFIG, "format", FORMAT))
 
 
 def load(
     directory: str | os.PathLike[str],
 ) -> tuple[TokenClassifier, Callable[[], Words], Words, dict[str, Any]]:
-    """The parts of a model; refuses what does not fit together. The layout of Hugging Face will do
-    as well.
+    """The parts of a model; refuses files that do not fit together. The layout of Hugging Face is
+    accepted too.
 
-    The vocabulary is read, but taken apart only when it is asked for, which would be most of the
-    time; until then the checksum in the configuration vouches for it.
+    The vocabulary is read but parsed only when it is needed, since parsing would take most of the
+    time; until then the checksum in the configuration is trusted.
     """
     home = Path(directory)
     if not home.is_dir():
@@ -136,7 +131,7 @@ def load(
             "no such directory", where=str(home), remedy="name a directory that memorize wrote"
         )
     found = read_document(home / CONFIG, dict[str, Any], remedy=ANEW, missing=HERE)
-    if hub.is_hub(found):
+    if found.get("model_type") == hub.MODEL_TYPE:
         found, words, labels = hub.translate(found, home)
         config, path = _config(found, home / CONFIG), home / hub.TOKENIZER
         check_words(words, config.network.vocabulary - 1, path)
@@ -154,7 +149,7 @@ def load(
             return check_words(words, config.network.vocabulary - 1, path)
 
         if config.vocabulary_crc32 != crc32(data):
-            vocabulary()  # somebody changed it, so it may be refused
+            vocabulary()  # it was changed, so it may be refused
     return _network(config.network, home / WEIGHTS), vocabulary, labels, dict(config.reading)
 
 
@@ -179,7 +174,7 @@ def _config(found: dict[str, Any], path: Path) -> Config:
 
 
 def check_words(words: Words, rows: int, path: Path) -> Words:
-    """One word for each of so many rows, no two alike."""
+    """Refuse words that are not one for each row, all different."""
     different = len(set(words))
     if len(words) != rows or different != rows:
         what = f"{different} different entries where the weights need {rows}"
@@ -226,6 +221,6 @@ def _network(shape: Architecture, path: Path) -> TokenClassifier:
 
 
 def _finite(tensor: torch.Tensor) -> bool:
-    # No sum that meets an infinity or NaN is finite, and adding up is the fastest way to look.
+    # A sum with an infinity or NaN in it is never finite, and a sum is the fastest check.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(tensor.numpy().sum())) or bool(tensor.isfinite().all())

@@ -64,7 +64,7 @@ def second_derivative(a: Vector) -> Any:
     """d^2 boltz(a) / d a_i^2 = p_i [(1 - 2 p_i)(log p_i + S(p) + 1) + 1]   (eq. 97), for every i.
 
     With q_i = 1 - p_i, summed and not subtracted, and h_i = a_i - boltz(a) the bracket is
-    2 q_i + (q_i - p_i) h_i: near p_i = 1 eq. 97 as it stands is the difference of two ones.
+    2 q_i + (q_i - p_i) h_i: near p_i = 1, eq. 97 itself is the difference of two ones.
     """
     s = _shift(a)
     q = np.where(s.is_top, s.rest, 1 + (s.rest - s.root * s.root)) / (1 + s.rest)

@@ -1,4 +1,4 @@
-"""Batches of whole sentences, laid end to end, in an order that only seed and epoch decide."""
+"""Batches of whole sentences, laid end to end, in an order given by seed and epoch alone."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rankone.training.processes import Processes
 @dataclass(frozen=True)
 class Batch:
     """``words`` are the rows of the token table that the batch needs, each once, and
-    ``words[index]`` those of its tokens; ``asked`` counts those that the task asks, of all
-    processes."""
+    ``words[index]`` the rows of its tokens; ``asked`` is the number of tokens, over all processes,
+    for which the task asks for a label."""
 
     words: Tensor
     index: Tensor
@@ -29,14 +29,14 @@ class Batch:
 
 
 def count(corpus: Corpus, size: int) -> int:
-    """Batches of an epoch."""
+    """The number of batches in an epoch."""
     return -(-corpus.n_sentences // size)
 
 
 def batches(
     corpus: Corpus, size: int, *, seed: int, epoch: int, first: int, processes: Processes
 ) -> Iterator[Batch]:
-    """Those of one epoch from the `first` on; every process gets its share of each."""
+    """The batches of an epoch from number `first` on; every process gets its share of each."""
     order = np.random.default_rng([seed, epoch]).permutation(corpus.n_sentences)
     for i in range(first * size, len(order), size):
         chosen = order[i : i + size]

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Metadata(TypedDict):
-    rankone: str  # the seal and the document: of two entries the order would be any
+    rankone: str  # the seal and the document in one entry: the order of two would not be fixed
 
 
 Header = TypedDict("Header", {"__metadata__": Metadata})
@@ -37,7 +37,7 @@ class Stated(TypedDict):
 
 @dataclass(frozen=True)
 class Checkpoint(Generic[T]):
-    """The tensors of a run, and a document that says all the rest."""
+    """The tensors of a run, and a document with everything else."""
 
     path: Path
     tensors: dict[str, Tensor]
@@ -52,8 +52,8 @@ def write(
     *,
     before: Path | None,
 ) -> Path:
-    """Write next to the others, then rename. When the new one is safely there, all others go but
-    the one `before`, which is kept in case the newest is damaged."""
+    """Write next to the others, then rename. Once the new one is safe, all others are removed
+    except the one `before`, which is kept in case the newest is damaged."""
     stated = dumps({"version": VERSION, **document}, ascii=True)
     held = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
     contents = serialize(held, metadata={"rankone": f"{seal(stated, held)} {stated}"})
@@ -66,12 +66,12 @@ def write(
             with open(new, "wb") as file:
                 file.write(contents)
                 file.flush()
-                os.fsync(file.fileno())  # else a power cut could leave a name without its contents
+                os.fsync(file.fileno())  # otherwise a power cut could leave an empty file
             os.replace(new, target)
         except OSError:
             new.unlink(missing_ok=True)
             raise
-    if target != before:  # else nothing is new
+    if target != before:  # otherwise nothing is new
         for old in _paths(directory):
             if old not in (target, before):
                 old.unlink(missing_ok=True)
@@ -101,8 +101,8 @@ def newest(directory: Path, description: type[T]) -> tuple[Checkpoint[T] | None,
 
 
 def seal(stated: str, tensors: Mapping[str, Tensor]) -> str:
-    """Of the document and all numbers: a checkpoint that somebody has edited does not go unnoticed,
-    whatever name it was given."""
+    """A hash of the document and all numbers: it reveals a checkpoint that was edited, even under
+    another name."""
     digest = sha256(stated.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
@@ -116,7 +116,7 @@ def _paths(directory: Path) -> list[Path]:
 
 
 def _read(path: Path, description: type[T]) -> Checkpoint[T]:
-    if path.is_symlink() or not path.is_file():  # nor is what a pipe or a link leads to opened
+    if path.is_symlink() or not path.is_file():  # pipes and links are not opened
         raise ValueError("it is no file")
     contents = path.read_bytes()
     named = NAME.fullmatch(path.name)

@@ -14,10 +14,10 @@ from rankone.corpus import Ceiling
 from rankone.drawing import BLUE, GREEN, GREY, ORANGE
 from rankone.training.trained import Trained
 
-LINES = ("-", "--", ":", "-.")  # solid, dashed and dotted, as in the paper; then anew, wider
+LINES = ("-", "--", ":", "-.")  # solid, dashed and dotted, as in the paper; then again, wider
 COLOURS = {"rank1": "black", "theorem2": ORANGE, "softmax": BLUE}
 NAMES = {"rank1": "", "theorem2": ", v1 and v2 constructed", "softmax": ", standard attention"}
-PAPER = 800, 0.9872  # the one number that the paper tells, of depth 1
+PAPER = 800, 0.9872  # the one number that the paper gives, for depth 1
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Curve:
 
 
 def as_csv(curves: Sequence[tuple[Sequence[object], Curve]], *names: str) -> str:
-    """A row per epoch; figures only. Each curve comes with what its first columns hold."""
+    """A row per epoch. Each curve comes with the contents of its first columns."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow([*names, "epoch", "loss", "accuracy"])
@@ -57,7 +57,7 @@ def as_csv(curves: Sequence[tuple[Sequence[object], Curve]], *names: str) -> str
 
 
 def plot_curves(curves: Sequence[Curve], ceilings: dict[str, Ceiling]) -> Figure:
-    """In the manner of the paper; its one number is marked where there is room for it.
+    """A plot like the paper's; its one number is marked if it is in range.
 
     The axis of accuracy begins a little below what the token alone can give, unless a curve ends
     there: all that attention does happens above.

@@ -28,12 +28,12 @@ try:
 except ImportError:  # not on Windows
     fcntl = None
 
-BOARD, EVENTS = "tensorboard", "events.out.tfevents."  # may lie here too
+BOARD, EVENTS = "tensorboard", "events.out.tfevents."  # may be here too
 BEGUN = re.compile(rf"\.({'|'.join(map(re.escape, (*FILES, LOG)))})-.*|\.checkpoint-.*\.new")
 
 
 class RunDirectory:
-    """Knows what a directory holds of a run, and when a checkpoint is due."""
+    """What a directory holds of a run, and when a checkpoint is due."""
 
     def __init__(self, path: Path, *, board: Path | None = None) -> None:
         """`board` is where TensorBoard's files go."""
@@ -50,7 +50,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def opened(self, *, resume: bool) -> Iterator[None]:
-        """Hold the directory of a run, or an empty one, if it is there; find the checkpoint to
+        """Lock the directory, if it exists and holds a run or nothing, and find the checkpoint to
         resume from."""
         self.check(resume=resume)
         with self.held() if self.path.is_dir() else contextlib.nullcontext():
@@ -60,7 +60,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """Hold a directory that was not there before."""
+        """Lock a directory that did not exist before."""
         if self.holds:
             yield
             return
@@ -70,7 +70,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Nobody else trains here, and what a killed run was about to write is gone."""
+        """Lock the directory, and remove what a killed run was about to write."""
         with locked(self.path):
             for entry in self.path.iterdir():
                 if BEGUN.fullmatch(entry.name):
@@ -80,7 +80,7 @@ class RunDirectory:
             yield
 
     def check(self, *, resume: bool) -> None:
-        """Refuse, before any work is done, what is not ours, or not meant."""
+        """Refuse a directory with other files, or with a run that is not to be resumed."""
         with refused("cannot be read", self.path, "choose another directory"):
             names = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
         if self.board is not None and self.board.parent == self.path:
@@ -111,14 +111,13 @@ class RunDirectory:
                 where=str(self.path),
                 remedy="copy the checkpoint back, or start a new run in another directory",
             )
-        if self.found is not None:
-            self.last = self.found.path
-            if self.remarks:
-                step = self.found.document.place.step
-                self.remarks.append(f"Resumed from the checkpoint before, step {step:,}.")
+        self.last = self.found.path if self.found else None
+        if self.found and self.remarks:
+            step = self.found.document.place.step
+            self.remarks.append(f"Resumed from the checkpoint before, step {step:,}.")
 
     def restore(self, run: Run, corpus: Corpus, now: Document) -> None:
-        """Bring the run to where its checkpoint is, if there is one; refuses another corpus."""
+        """Continue from the checkpoint, if there is one; another corpus is refused."""
         if self.found is None:
             return
         before = self.found.document
@@ -153,16 +152,15 @@ class RunDirectory:
             return
         run.check()
         stated = asdict(replace(document, place=run.place))
-        self.last = checkpoint.write(
-            self.path, run.place.step, run.tensors(), stated, before=self.last
-        )
+        step, tensors = run.place.step, run.tensors()
+        self.last = checkpoint.write(self.path, step, tensors, stated, before=self.last)
         self.written = time.monotonic()
 
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Two runs in one directory would write over each other."""
-    if fcntl is None:  # where there is no such lock, nobody is kept out
+    """Lock a directory: two runs in it would overwrite each other's files."""
+    if fcntl is None:  # no such lock, so nobody is kept out
         yield
         return
     held = os.open(directory, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""What a checkpoint says of its run, field by field."""
+"""What a checkpoint says about its run, field by field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Reading = dict[str, int | str | bool | None]  # keyword arguments of `read_corpu
 
 
 class Evaluated(TypedDict):
-    """What the weights after an epoch do on another corpus; ``f1`` None without entity tags."""
+    """Scores on another corpus after an epoch; ``f1`` is None without entity tags."""
 
     source: str
     accuracy: Share
@@ -35,17 +35,17 @@ class EpochLine(TypedDict):
 
 @dataclass
 class Epoch:
-    """What an epoch has come to so far."""
+    """The sums of an epoch so far."""
 
     loss: Amount = 0.0  # summed over tokens
     right: Count = 0
-    tokens: Count = 0  # that the task asks
+    tokens: Count = 0  # for which the task asks for a label
     seconds: Amount = 0.0
 
 
 @dataclass
 class Best:
-    """The epoch with the best evaluation, the figure that says so, and the corpus it is of."""
+    """The epoch with the best evaluation, its score, and the corpus it was measured on."""
 
     epoch: Count
     figure: Share
@@ -65,7 +65,7 @@ class Place:
     best: Best | None = None
 
     def fits(self, batches: int) -> bool:
-        """Whether a run with so many batches per epoch can be here."""
+        """Whether a run with this number of batches per epoch can be here."""
         epochs = [line["epoch"] for line in self.curve]
         begun = self.so_far.tokens > 0 and self.so_far.seconds > 0
         return (
@@ -79,21 +79,29 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Document:
-    """All of a run that is no tensor.
+class Start:
+    """What a run starts with: its current settings, and how it reads, computes and saves.
 
-    ``settings`` are those of now; ``changes`` says what was changed on the way, and when.
+    ``changes`` says what was changed, and when, each time the run was resumed.
+    """
+
+    settings: Settings
+    reading: Reading
+    threads: Annotated[int, Meta(ge=1)]
+    checkpoint_seconds: Amount
+    changes: list[str]
+
+
+@dataclass(frozen=True)
+class Document(Start):
+    """All of a run that is not a tensor.
+
     ``corpus`` is its SHA-256. Names of files are for the reader: nothing is opened because of
     them.
     """
 
-    settings: Settings
     corpus: str
-    threads: Annotated[int, Meta(ge=1)]
     processes: Annotated[int, Meta(ge=1)]
     device: str
-    checkpoint_seconds: Amount
-    reading: Reading
     evaluated: list[str]
-    changes: list[str]
     place: Place

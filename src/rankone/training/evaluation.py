@@ -1,4 +1,4 @@
-"""Measuring a run: the model as it is now, and what it does on the corpora to evaluate on."""
+"""Measuring a run: the current model, and its scores on the corpora to evaluate on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rankone.training.state import Run
 
 
 class Evaluation:
-    """What is done after every epoch, by the first process for all.
+    """Evaluate after every epoch; the first process does it for all.
 
     Patience looks at the first corpus: at the F1 of entities if it has entity tags, else at the
     accuracy of tokens.
@@ -44,7 +44,7 @@ class Evaluation:
 
 
 def model_of(run: Run, corpus: Corpus) -> Model:
-    """The model of the weights as they are now, which the run goes on without."""
+    """A model with a copy of the current weights."""
     network = copy.deepcopy(run.network).cpu()
     set_unknown_row(network, corpus)
     return Model(network, corpus.vocabulary, corpus.label_names, corpus.reading)
@@ -60,7 +60,7 @@ def measure(run: Run, model: Model, corpora: Sequence[Corpus]) -> list[Scores]:
 
 @torch.no_grad()
 def set_unknown_row(network: TokenClassifier, corpus: Corpus) -> None:
-    """An unknown word is most like the rarest, those seen once: it stands at their mean."""
+    """Unknown words are most like the rarest words: their row is the mean of those rows."""
     times = np.bincount(corpus.token_ids, minlength=len(corpus.vocabulary))
     alike = np.flatnonzero(times == times.min())
     network.table[-1] = network.table[torch.from_numpy(alike)].mean(0)

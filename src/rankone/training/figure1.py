@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from rankone.choices import TrainedAttention
 from rankone.corpus import Ceiling, Corpus
-from rankone.documents import dump
+from rankone.documents import dump, figures
 from rankone.drawing import write_plots
 from rankone.errors import SettingError
 from rankone.files import make_directory, write_file
@@ -40,27 +41,16 @@ class Figure1:
     def ok(self) -> bool:
         """Whether deeper networks of rank 1 pass the paper's number (or what the least depth ends
         with, if that is lower) no later than it does."""
-        own = [curve for curve in self.curves if curve.attention == "rank1"]
-        shallow = min(own, key=lambda curve: curve.depth, default=None)
-        if shallow is None:
+        own = sorted((c for c in self.curves if c.attention == "rank1"), key=lambda c: c.depth)
+        if not own:
             return False
-        goal = min(PAPER[1], shallow.accuracy[-1] - 1e-9)
-        reached = [curve.first_above(goal) for curve in own]
-        return all(
-            epoch is not None and epoch <= (shallow.first_above(goal) or 0) for epoch in reached
-        )
+        goal = min(PAPER[1], own[0].accuracy[-1] - 1e-9)
+        first, *others = (curve.first_above(goal) or math.inf for curve in own)
+        return first < math.inf and all(epoch <= first for epoch in others)
 
     def to_json(self) -> dict[str, Any]:
         """The figures; the curves are in the CSV."""
-        return {
-            "ok": self.ok,
-            "source": self.source,
-            "finals": list(self.finals),
-            "ceilings": {name: asdict(c) for name, c in self.ceilings.items()},
-            "scheme": self.scheme,
-            "machine": self.machine,
-            "seconds": self.seconds,
-        }
+        return figures(self, "curves")
 
     def save(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write figure1.csv, .png, .svg and .json; returns the files."""

@@ -1,4 +1,4 @@
-"""How much memory training would take, known before anything is allocated."""
+"""How much memory training would take, computed before anything is allocated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rankone.training.settings import Settings
 
 
 def check_memory(corpus: Corpus, settings: Settings) -> None:
-    """Refuse what this machine cannot hold."""
+    """Refuse settings that need more memory than this machine has."""
     shape = settings.network(corpus)
     size, limit = needed(shape, corpus, settings), installed(unknown=sys.maxsize)
     if size > limit:
@@ -30,8 +30,8 @@ def check_memory(corpus: Corpus, settings: Settings) -> None:
 
 
 def needed(shape: Architecture, corpus: Corpus, settings: Settings) -> int:
-    """Bytes, at the least: weights, gradients, moments and the best weights, and what a batch keeps
-    of each layer until its gradients are known."""
+    """Bytes, at least: weights, gradients, moments, the best weights, and the activations of a
+    batch that its gradients need."""
     moments = 2 if settings.optimizer == "adam" else int(settings.momentum > 0)
     copies = 2 + moments + (settings.patience > 0)
     kept = shape.depth * (2 * shape.dim + shape.hidden) + shape.labels
@@ -40,7 +40,7 @@ def needed(shape: Architecture, corpus: Corpus, settings: Settings) -> int:
 
 
 def parameters(shape: Architecture) -> int:
-    """How many there are, without listing every block."""
+    """The number of parameters, without listing every block."""
     shapes = replace(shape, depth=1).parameter_shapes()
     sizes = {name: prod(size) for name, size in shapes.items()}
     block = sum(size for name, size in sizes.items() if name.startswith("blocks."))
@@ -48,5 +48,5 @@ def parameters(shape: Architecture) -> int:
 
 
 def batch_tokens(corpus: Corpus, settings: Settings) -> int:
-    """Of the largest batch that can be."""
+    """The number of tokens in the largest possible batch."""
     return int(np.sort(corpus.lengths)[-settings.batch_size :].sum())

@@ -8,14 +8,14 @@ import torch
 from rankone.construct.theorem2.projection import draw_directions, measure
 from rankone.corpus import Corpus
 from rankone.errors import SettingError
-from rankone.nn import Block, Rank1Attention, TokenClassifier
+from rankone.nn import Rank1Attention, TokenClassifier
 from rankone.nn.ragged import Ragged
 from rankone.spans import spans
 from rankone.training.settings import Settings
 
 SPREAD = 8.0  # largest difference of two scores: logits of order 1 to 10 tell contexts apart best
 DRAWS = 1000  # each satisfies Lemma 2 with a probability above 1 / (number of words)
-POINTS = 4096  # most words for which v is proved to be as Lemma 2 demands; others are drawn alike
+POINTS = 4096  # most words for which v is proved to satisfy Lemma 2; v is drawn alike for more
 
 
 def initial(corpus: Corpus, settings: Settings) -> TokenClassifier:
@@ -26,7 +26,7 @@ def initial(corpus: Corpus, settings: Settings) -> TokenClassifier:
             network = TokenClassifier(
                 settings.network(corpus), dtype=getattr(torch, settings.dtype)
             )
-        except RuntimeError as error:  # what torch raises then
+        except RuntimeError as error:  # torch raises this if memory runs out
             raise MemoryError(str(error)) from None
     with torch.no_grad():
         network.table.mul_(settings.init_std)
@@ -48,7 +48,6 @@ def construct(network: TokenClassifier, corpus: Corpus, seed: int) -> None:
         z = z + network.positions[sentences.positions]
     seen = network.table
     for number, block in enumerate(network.blocks):
-        assert isinstance(block, Block)
         assert isinstance(block.attention, Rank1Attention)
         construct_projections(block.attention, seen, [seed, number])
         z = block.ragged(z, sentences)

@@ -24,7 +24,7 @@ def read_inputs(
     corpus: Readable, others: Sequence[Readable], reading: Reading, *, explicit: bool
 ) -> tuple[Corpus, list[Corpus], Reading]:
     """The corpus, those to evaluate on, and how to read them again; `explicit` if the caller said
-    how. What is said of the layout of files leaves built-in corpora as they are."""
+    how. Options about the layout of files do not apply to built-in corpora."""
     for name in reading:
         if name not in KNOWN:
             raise SettingError(
@@ -45,13 +45,13 @@ def read_inputs(
     if not isinstance(corpus, str | os.PathLike):
         known = {name: value for name, value in first.reading.items() if name in KNOWN}
         reading = {**known, **reading}
-    # As predict reads text for a model of these labels: IOB1 would be other labels than IOB2.
+    # As predict reads text for a model with these labels: IOB1 and IOB2 are different labels.
     alike = {**reading, "scheme": "auto"} if first.scheme == "IOB2" else reading
     return first, [one(other, alike) for other in others], reading
 
 
 def strange_labels(corpus: Corpus, others: Sequence[Corpus]) -> list[str]:
-    """What the corpora to evaluate on ask for and the network cannot say."""
+    """Labels of the corpora to evaluate on that the network does not have."""
     remarks = []
     for other in others:
         strange = sorted(set(other.label_names) - set(corpus.label_names))

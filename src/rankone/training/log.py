@@ -34,13 +34,13 @@ class Log:
 
 
 def write_log(path: Path, lines: list[EpochLine]) -> None:
-    """Write what is known up to a checkpoint; what came after it will be trained again."""
+    """Write the lines up to a checkpoint; later epochs will be trained again."""
     write_file(drop_link(path), b"".join(map(dump, lines)))
 
 
 def scalars(line: EpochLine) -> dict[str, float]:
-    """What TensorBoard shows of an epoch. Evaluations go by the names of their files, numbered
-    where two are alike."""
+    """What TensorBoard shows of an epoch. Evaluations have the names of their files, numbered if
+    two are equal."""
     found = {name: line[name] for name in ("loss", "accuracy", "tokens_per_second")}
     evaluations = line.get("evaluations", [])
     names = [Path(evaluated["source"]).name for evaluated in evaluations]
@@ -55,7 +55,7 @@ def scalars(line: EpochLine) -> dict[str, float]:
 
 @contextlib.contextmanager
 def open_log(path: Path | None, tensorboard: Path | None, epochs: int) -> Iterator[Log]:
-    """`tensorboard` is a directory for event files; `epochs` of them are there already."""
+    """`tensorboard` is a directory for event files, which may have `epochs` epochs already."""
     if tensorboard is None:
         yield Log(path)
         return

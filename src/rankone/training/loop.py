@@ -28,10 +28,10 @@ def fit(
     progress: Progress,
     on_epoch: Callable[[EpochLine], None],
 ) -> None:
-    """Train until the run is over; `keep` is called after every step, and writes what is due.
+    """Train until the run is over; `keep` is called after every step, and writes checkpoints.
 
-    After the last step of an epoch that is when the epoch is evaluated, so that there is one state
-    for each number of steps.
+    After the last step of an epoch it is called once the epoch is evaluated, so that there is only
+    one state for each number of steps.
     """
     settings, place = run.settings, run.place
     size, each = settings.batch_size, count(corpus, settings.batch_size)
@@ -66,7 +66,7 @@ def fit(
 
 
 def finish_epoch(run: Run, corpus: Corpus) -> EpochLine:
-    """The line of the log for the epoch that is over."""
+    """The line of the log for the epoch that has ended."""
     place, so_far = run.place, run.place.so_far
     right = so_far.right
     if run.settings.accuracy == "after":
@@ -86,7 +86,7 @@ def finish_epoch(run: Run, corpus: Corpus) -> EpochLine:
 
 @torch.no_grad()
 def right_labels(network: TokenClassifier, corpus: Corpus, device: torch.device) -> int:
-    """How many labels of the corpus the network gives as it is now."""
+    """The number of labels of the corpus that the network gets right now."""
     ids = torch.from_numpy(corpus.token_ids).to(device)
     labels = torch.from_numpy(corpus.label_ids).to(device)
     right = 0

@@ -1,5 +1,4 @@
-"""Adam and SGD, for which a batch costs what it holds: rows of the token table that are not in it
-are not touched."""
+"""Adam and SGD that update only the rows of the token table that are in the batch."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from torch.optim.sgd import sgd
 
 from rankone.training.settings import Settings
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # of Adam, as everybody has them
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # the usual ones of Adam
 
 
 class Lazy:
     """One step of torch's own optimizer, on all dense weights and the rows of the batch together.
 
-    Moments of a row stand still while no batch has it ("lazy", as in `torch.optim.SparseAdam`);
+    The moments of a row do not change while no batch has it ("lazy", as in torch's SparseAdam);
     SGD without momentum is the same either way. ``slots`` are the moments: of each dense weight,
     and of the table.
     """
@@ -34,7 +33,7 @@ class Lazy:
         return [*self.dense, self.table]
 
     def begin(self, step: int) -> None:
-        """Go on after so many steps."""
+        """Continue after this number of steps."""
         for counter in self.steps:
             counter.fill_(step)
 
@@ -42,7 +41,7 @@ class Lazy:
     def step(self, gradients: Sequence[Tensor], words: Tensor, rows: Tensor, lr: float) -> None:
         """`rows` are ``table[words]``, and the last of the `gradients` is theirs."""
         rows = rows.detach()
-        gradients = [g.contiguous() for g in gradients]  # fused steps do not look at strides
+        gradients = [g.contiguous() for g in gradients]  # fused steps ignore strides
         moments = [[*slot[:-1], slot[-1].index_select(0, words)] for slot in self.slots]
         weights = [*self.dense, rows]
         if self.settings.optimizer == "adam":

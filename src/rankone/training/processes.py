@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,11 +14,10 @@ from torch import Tensor, distributed
 
 from rankone.errors import RankOneError, SettingError, TrainingError
 from rankone.plural import plural
-from rankone.training.settings import short
 
 T = TypeVar("T")
 CPU = torch.device("cpu")
-MOST_THREADS = max(64, os.cpu_count() or 1)  # a run may go on on a machine with fewer cores
+MOST_THREADS = max(64, os.cpu_count() or 1)  # a run may be resumed on a machine with fewer cores
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Processes:
         return self.rank == 0
 
     def add(self, tensors: Sequence[Tensor]) -> None:
-        """The sums over all processes, in place; one message for all tensors."""
+        """Replace tensors by their sums over all processes; one message for all of them."""
         if self.world > 1:
             flat = torch.cat([x.reshape(-1) for x in tensors])
             distributed.all_reduce(flat)
@@ -50,7 +50,7 @@ class Processes:
                 distributed.broadcast(x, 0)
 
     def first_does(self, work: Callable[[], T]) -> T | None:
-        """What the first process does for all. If it refuses, all of them end."""
+        """Let the first process do the work for all. If it raises an error, all of them end."""
         value, refusal = None, None
         if self.first:
             try:
@@ -62,17 +62,12 @@ class Processes:
         return value
 
     def tell(self, value: T) -> T:
-        """What the first process has."""
+        """The value that the first process has."""
         if self.world == 1:
             return value
         held = [value]
         distributed.broadcast_object_list(held, 0)
         return held[0]
-
-
-def _reason(error: Exception) -> str:
-    """The first sentence: of a device that is not built in torch tells pages."""
-    return str(error).splitlines()[0].partition(". ")[0]
 
 
 @contextlib.contextmanager
@@ -92,9 +87,9 @@ def join(device: str) -> Iterator[Processes]:
         if chosen.type == "meta":
             raise RuntimeError("it holds no numbers")
     except (RuntimeError, AssertionError, ImportError) as error:
+        why = str(error).splitlines()[0].partition(". ")[0]  # torch may write pages
         raise SettingError(
-            f"cannot compute on {short(device)} ({_reason(error)})",
-            remedy="give --device cpu",
+            f"cannot compute on {reprlib.repr(device)} ({why})", remedy="give --device cpu"
         ) from None
     if world == 1:
         yield Processes(device=chosen)
@@ -114,7 +109,7 @@ def join(device: str) -> Iterator[Processes]:
 
 @contextlib.contextmanager
 def arithmetic(threads: int) -> Iterator[None]:
-    """So many threads of torch, and subnormal numbers taken as 0.
+    """Set the number of torch's threads, and treat subnormal numbers as 0.
 
     Squares of small gradients are subnormal, and each takes as long as a hundred others.
     """
@@ -129,11 +124,9 @@ def arithmetic(threads: int) -> Iterator[None]:
 
 
 def check_threads(threads: int) -> int:
-    """Refuse what no machine can start: torch would end the process."""
-    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
-        raise SettingError(
-            f"threads cannot be {short(threads)}",
-            remedy=f"give a whole number from 1 to {MOST_THREADS}; this machine has "
-            f"{plural(os.cpu_count() or 1, 'core')}",
-        )
+    """Refuse more threads than a machine can start: torch would end the process."""
+    cores = plural(os.cpu_count() or 1, "core")
+    wanted = f"a whole number from 1 to {MOST_THREADS}; this machine has {cores}"
+    sound = type(threads) is int and 1 <= threads <= MOST_THREADS
+    SettingError.unless(sound, "threads", threads, wanted)
     return threads

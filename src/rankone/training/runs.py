@@ -9,7 +9,6 @@ import platform
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -25,52 +24,43 @@ from rankone.progress import Progress
 from rankone.training.document import EpochLine
 from rankone.training.footprint import check_memory
 from rankone.training.log import LOG
-from rankone.training.settings import Settings, short
+from rankone.training.settings import Settings
 from rankone.training.start import SECONDS, check_seconds
 from rankone.training.train import train
 from rankone.training.trained import Trained
 
 MOST = 1024  # processes at a time
+# Of each run: more do not pay off for networks of this size, and the last bits must not depend on
+# how many runs there are at a time.
+THREADS = 1
 OnEpoch = Callable[[str, EpochLine], None]  # gets the name of the run
 
 
-@dataclass(frozen=True)
-class Workers:
-    """``jobs`` runs at a time, each on one thread: more do not pay for networks of this size, and
-    the last bits must not depend on how many runs there are at a time."""
+def runs_at_a_time(runs: int, jobs: int | None) -> int:
+    """One per core, unless `jobs` says how many."""
+    sound = jobs is None or (type(jobs) is int and 1 <= jobs <= MOST)
+    SettingError.unless(sound, "jobs", jobs, f"a whole number from 1 to {MOST}")
+    cores = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # those that this process may use
+        cores = len(os.sched_getaffinity(0))
+    return max(1, min(runs, jobs or cores))
 
-    jobs: int
-    threads: int = 1
 
-    @classmethod
-    def share(cls, runs: int, jobs: int | None) -> Workers:
-        """As many as there are cores, if nothing is said."""
-        if jobs is not None and (type(jobs) is not int or not 1 <= jobs <= MOST):
-            raise SettingError(
-                f"jobs cannot be {short(jobs)}", remedy=f"give a whole number from 1 to {MOST}"
-            )
-        cores = os.cpu_count() or 1
-        if hasattr(os, "sched_getaffinity"):  # those that this process may use
-            cores = len(os.sched_getaffinity(0))
-        return cls(max(1, min(runs, jobs or cores)))
-
-    def to_json(self) -> dict[str, Any]:
-        """And what machine they work on."""
-        processor = platform.processor() or platform.machine()
-        try:
-            lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-            processor = next(x for x in lines if x.startswith("model name")).split(":")[1].strip()
-        except (OSError, StopIteration):
-            pass
-        return {
-            "processor": processor,
-            "cores": os.cpu_count(),
-            "jobs": self.jobs,
-            "threads": self.threads,
-            "system": platform.system(),
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-        }
+def machine(jobs: int) -> dict[str, Any]:
+    """Where the runs were trained."""
+    processor = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        processor = next(x for x in lines if x.startswith("model name")).split(":")[1].strip()
+    return {
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "jobs": jobs,
+        "threads": THREADS,
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
 
 
 class How(TypedDict, total=False):
@@ -89,7 +79,7 @@ def train_all(
 ) -> tuple[dict[str, Trained], dict[str, Any]]:
     """Every run in ``home / name``, the longest first, and the machine they were trained on;
     existing runs are resumed."""
-    workers = Workers.share(len(runs), how.get("jobs"))
+    jobs = runs_at_a_time(len(runs), how.get("jobs"))
     seconds = check_seconds(how.get("checkpoint_seconds", SECONDS))
     progress, on_epoch = how.get("progress", _nothing), how.get("on_epoch", _nothing)
     for run in runs.values():
@@ -100,10 +90,9 @@ def train_all(
     trained: dict[str, Trained] = {}
     with _made(home), _ended(running):
         while waiting or running:
-            while waiting and len(running) < workers.jobs:
+            while waiting and len(running) < jobs:
                 name = waiting.pop()
-                given = corpus, runs[name], home / name, workers.threads, seconds
-                connection, process = _start(given)
+                connection, process = _start((corpus, runs[name], home / name, seconds))
                 running[connection] = name, process
             for ready in wait(list(running), timeout=0.2):
                 assert isinstance(ready, Connection)
@@ -119,7 +108,7 @@ def train_all(
             share = sum(done[name] * run.depth for name, run in runs.items()) / sum(cost.values())
             whole = sum(run.epochs for run in runs.values())
             progress(f"{sum(done.values()):,} of {whole:,} epochs", share)
-    return {name: trained[name] for name in runs}, workers.to_json()
+    return {name: trained[name] for name in runs}, machine(jobs)
 
 
 def _nothing(*_: Any) -> None:
@@ -128,7 +117,7 @@ def _nothing(*_: Any) -> None:
 
 @contextlib.contextmanager
 def _ended(running: Mapping[Connection, tuple[str, BaseProcess]]) -> Iterator[None]:
-    """Whatever happens, no worker is left."""
+    """End all workers, whatever happens."""
     try:
         yield
     finally:
@@ -139,7 +128,7 @@ def _ended(running: Mapping[Connection, tuple[str, BaseProcess]]) -> Iterator[No
 
 @contextlib.contextmanager
 def _made(home: Path) -> Iterator[None]:
-    """A directory; if the work fails, what is still empty of it is removed."""
+    """Make a directory; if the work fails, directories that are still empty are removed."""
     new = [path for path in (home, *home.parents) if not path.exists()]
     try:
         make_directory(home.parent)
@@ -167,13 +156,13 @@ def _start(given: tuple[Any, ...]) -> tuple[Connection, BaseProcess]:
         if blocks:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
     theirs.close()
-    with contextlib.suppress(ConnectionError):  # it is gone already: `_received` will tell
+    with contextlib.suppress(ConnectionError):  # it has ended already: `_received` reports that
         ours.send(given)  # not as arguments: a worker that is killed early would hold us for ever
     return ours, process
 
 
 def _train(parent_end: Connection) -> None:
-    """What a worker does. It must not live on when the process that started it was killed."""
+    """What a worker does. It must not outlive the process that started it."""
     parent = parent_process()
     assert parent is not None
 
@@ -188,14 +177,14 @@ def _train(parent_end: Connection) -> None:
             parent_end.send_bytes(pickle.dumps(line))
 
     outcome: Trained | Exception
-    corpus, run, out, threads, seconds = parent_end.recv()
+    corpus, run, out, seconds = parent_end.recv()
     try:
         outcome = train(
             corpus,
             run,
             out=out,
             resume=True,
-            threads=threads,
+            threads=THREADS,
             checkpoint_seconds=seconds,
             on_epoch=tell,
         )
@@ -210,7 +199,7 @@ def _train(parent_end: Connection) -> None:
 
 
 def _received(connection: Connection, out: Path) -> Trained | EpochLine:
-    """What a worker has sent: an epoch, or what came of the run, be it an error."""
+    """What a worker has sent: an epoch, or the result of the run; an error is raised."""
     try:
         sent = pickle.loads(connection.recv_bytes())
     except (EOFError, ConnectionError):

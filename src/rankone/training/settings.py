@@ -1,13 +1,14 @@
-"""Every choice of the experiment, by name. What the paper states has its value as default."""
+"""All settings of the experiment. The defaults are the paper's values, where it gives them."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
 from rankone.choices import Accuracy, Dtype, Optimizer, Schedule, TrainedAttention
-from rankone.construct.conditions import position_rows
+from rankone.construct.problem import position_rows
 from rankone.corpus import Corpus
 from rankone.corpus.tasks import task_of
 from rankone.errors import SettingError
@@ -17,11 +18,11 @@ LARGEST = (1 << 31) - 1
 LEAST = {"depth": 1, "epochs": 1, "batch_size": 1, "dim": 1, "heads": 1, "max_length": 1}
 MOST = {
     "depth": 1000,
-    "epochs": 1_000_000,  # each has a line in checkpoints
+    "epochs": 1_000_000,  # each epoch has a line in checkpoints
     "patience": 1_000_000,
     "max_length": 1 << 24,
 }
-CHANGEABLE = "epochs", "patience", "lr", "schedule", "accuracy"  # while a run is under way
+CHANGEABLE = "epochs", "patience", "lr", "schedule", "accuracy"  # when a run is resumed
 CHOICES: dict[str, Any] = {
     "attention": TrainedAttention,
     "optimizer": Optimizer,
@@ -43,7 +44,7 @@ class Settings:
     the two tables; that of matrices follows from their fan-in.
     ``schedule`` "linear" lets the learning rate ``lr`` decay to 0. ``accuracy`` is counted as the
     epoch runs ("running") or with the weights at its end ("after"). ``patience`` ends a run when
-    the evaluation has not improved for so many epochs, and keeps the best one (0: never).
+    the evaluation has not improved for this number of epochs, and keeps the best (0: never).
 
     What would have no effect is refused: heads without softmax, momentum without SGD, a length of
     the table of positions without positions.
@@ -86,8 +87,7 @@ class Settings:
                 wanted = "a number from 0 to below 1" if name == "momentum" else "a number from 0"
                 largest = 1.0 - 2**-53 if name == "momentum" else sys.float_info.max
                 sound = type(value) in (int, float) and 0 <= value <= largest
-            if not sound:
-                raise SettingError(f"{name} cannot be {short(value)}", remedy=f"give {wanted}")
+            SettingError.unless(sound, name, value, wanted)
         if not self.lr:
             raise SettingError("a learning rate of 0 learns nothing", remedy="give lr > 0")
         self._check_effects()
@@ -98,7 +98,7 @@ class Settings:
             )
 
     def _check_effects(self) -> None:
-        """Refuse what would be ignored."""
+        """Refuse settings that would be ignored."""
         for name, needed, value, there in (
             ("heads", "attention", "softmax", self.attention == "softmax"),
             ("head_size", "attention", "softmax", self.attention == "softmax"),
@@ -129,22 +129,20 @@ class Settings:
             causal=task_of(corpus.task).causal,
         )
 
-    def differences(self, other: Settings) -> list[str]:
-        """What another run would do differently; when to stop is no difference, if the learning
-        rate does not depend on it."""
+    def differences(self, other: Settings, allowed: Collection[str] = ()) -> list[str]:
+        """What another run would do differently, apart from what is `allowed`. When to stop is not
+        a difference, unless the learning rate depends on it."""
         if self.schedule == other.schedule == "constant":
-            other = replace(other, epochs=self.epochs, patience=self.patience)
+            allowed = (*allowed, "epochs", "patience")
         mine, theirs = asdict(self), asdict(other)
-        return [f"{k} {theirs[k]}, not {mine[k]}" for k in mine if mine[k] != theirs[k]]
+        return [
+            f"{name} {theirs[name]}, not {mine[name]}"
+            for name in mine
+            if mine[name] != theirs[name] and name not in allowed
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 NAMES = tuple(field.name for field in fields(Settings))
-
-
-def short(value: object) -> str:
-    """A value as it stands in a message."""
-    written = repr(value)
-    return written if len(written) <= 40 else f"{written[:30]}..."

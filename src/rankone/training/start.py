@@ -1,113 +1,90 @@
-"""What a run starts with: what is given, and, if it is resumed, what it was started with."""
+"""What a run starts with, and how it begins to write."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import reprlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from rankone.errors import SettingError, TrainingError
+from rankone.files import made
 from rankone.plural import plural
-from rankone.training.document import Document, Reading
+from rankone.training.directory import RunDirectory
+from rankone.training.document import Document, Start
+from rankone.training.evaluation import Evaluation
+from rankone.training.log import Log, open_log, write_log
 from rankone.training.processes import check_threads
-from rankone.training.settings import CHANGEABLE, NAMES, Settings, short
+from rankone.training.settings import CHANGEABLE, NAMES, Settings
+from rankone.training.state import Run
 
 SECONDS = 60.0  # between checkpoints
 
 
-@dataclass(frozen=True)
-class Given:
-    """What the caller names; None is what the caller leaves to the run, or to the defaults.
+def start(
+    before: Document | None,
+    where: str,
+    settings: Settings | Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    checkpoint_seconds: float | None = None,
+) -> tuple[Start, list[str]]:
+    """What is given, over what a run was started with, over the defaults; and what changed.
 
-    ``settings`` as `Settings` describe a whole run, and another is refused; a mapping names only
-    what is to be set, or changed.
+    `settings` as `Settings` describe a whole run, and another is refused; a mapping names only
+    what is to be set, or changed. None is left to the run, or to the defaults.
     """
-
-    settings: Settings | Mapping[str, Any] | None = None
-    reading: Mapping[str, Any] | None = None
-    threads: int | None = None
-    checkpoint_seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Start:
-    """``changed`` says what is not as before; ``changes`` what a reader of the figures has to know
-    of it, from all times that this run was resumed."""
-
-    settings: Settings
-    reading: Reading
-    threads: int
-    checkpoint_seconds: float
-    changed: list[str]
-    changes: list[str]
-
-
-def start(given: Given, before: Document | None, where: str) -> Start:
-    """What is given, over what a run was started with, over the defaults."""
     old = {} if before is None else before.settings.to_json()
-    if given.settings is None or isinstance(given.settings, Mapping):
-        named = dict(given.settings or {})
-        settings = settings_of(old | named)
-    else:
-        settings = given.settings
-        named = settings.to_json()
-    changed, changes = [], list(before.changes if before is not None else [])
+    strict = isinstance(settings, Settings)
+    now = settings if isinstance(settings, Settings) else settings_of(old | dict(settings or {}))
+    changed: list[str] = []
+    changes = [] if before is None else list(before.changes)
     if before is not None:
-        strict = isinstance(given.settings, Settings)
-        _check_same(before.settings, settings, where, strict=strict)
-        _check_epochs(before, settings, where)
-        for name, value in settings.to_json().items():
+        _check_same(before.settings, now, where, strict=strict)
+        _check_epochs(before, now, where)
+        for name, value in now.to_json().items():
             if value != old[name]:
                 changed.append(f"{name} {value} (was {old[name]})")
-                if name not in ("epochs", "patience") or settings.schedule == "linear":
+                if name not in ("epochs", "patience") or now.schedule == "linear":
                     changes.append(f"After epoch {before.place.epoch}: {changed[-1]}.")
-    threads = given.threads
     if threads is None:
-        threads = before.threads if before is not None else 1
-    seconds = given.checkpoint_seconds
-    if seconds is None:
-        seconds = before.checkpoint_seconds if before is not None else SECONDS
-    reading: Reading = {**(before.reading if before is not None else {}), **(given.reading or {})}
-    return Start(
-        settings=settings,
-        reading=reading,
+        threads = 1 if before is None else before.threads
+    if checkpoint_seconds is None:
+        checkpoint_seconds = SECONDS if before is None else before.checkpoint_seconds
+    begun = Start(
+        settings=now,
+        reading={**(before.reading if before is not None else {}), **(reading or {})},
         threads=check_threads(threads),
-        checkpoint_seconds=check_seconds(seconds),
-        changed=changed,
+        checkpoint_seconds=check_seconds(checkpoint_seconds),
         changes=changes,
     )
+    return begun, changed
 
 
 def settings_of(named: Mapping[str, Any]) -> Settings:
-    """Settings from a mapping, in which every name has to be one."""
+    """Settings from a mapping; unknown names are refused."""
     for name in named:
         if name not in NAMES:
             raise SettingError(
-                f"no setting is called {short(name)}", remedy=f"give one of {', '.join(NAMES)}"
+                f"no setting is called {reprlib.repr(name)}",
+                remedy=f"give one of {', '.join(NAMES)}",
             )
     return Settings(**named)
 
 
 def check_seconds(seconds: float) -> float:
     """Time between checkpoints."""
-    if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
-        raise SettingError(
-            f"checkpoint_seconds cannot be {short(seconds)}", remedy="give a number from 0"
-        )
+    sound = type(seconds) in (int, float) and 0 <= seconds < math.inf
+    SettingError.unless(sound, "checkpoint_seconds", seconds, "a number from 0")
     return float(seconds)
 
 
 def _check_same(before: Settings, now: Settings, where: str, *, strict: bool) -> None:
     """Refuse what would make it another run."""
-    differences = before.differences(now)
-    if not strict:
-        old, new = asdict(before), asdict(now)
-        differences = [
-            f"{name} {new[name]}, not {old[name]}"
-            for name in old
-            if new[name] != old[name] and name not in CHANGEABLE
-        ]
+    differences = before.differences(now, () if strict else CHANGEABLE)
     if differences:
         changeable = ", ".join(f"--{name}" for name in CHANGEABLE)
         raise TrainingError(
@@ -126,3 +103,80 @@ def _check_epochs(before: Document, settings: Settings, where: str) -> None:
             where=where,
             remedy=f"give --epochs {place.epoch + (place.batch > 0)} or more",
         )
+
+
+LOGGER = logging.getLogger("rankone")
+
+
+def watch(run: Run, evaluation: Evaluation) -> list[str]:
+    """Forget a best epoch that patience can no longer be compared with."""
+    best = run.place.best
+    if best is None or (run.settings.patience and best.corpus == evaluation.watched):
+        return []
+    run.place.best, run.best = None, {}
+    if not run.settings.patience:
+        return []
+    return [
+        f"After epoch {run.place.epoch}: the corpus to evaluate on is another one, so patience "
+        "starts again."
+    ]
+
+
+def announce(
+    directory: RunDirectory | None, changed: list[str], remarks: list[str], *, resume: bool
+) -> None:
+    """Log the remarks at once: the report may be hours away."""
+    for remark in remarks:
+        LOGGER.info(remark)
+    if directory is None or not resume:
+        return
+    if directory.found is None:
+        LOGGER.info(f"{directory.path}: nothing to resume, so this is a new run")
+        return
+    for remark in directory.remarks:
+        LOGGER.warning(remark)
+    place = directory.found.document.place
+    what = f"; changed: {', '.join(changed)}" if changed else ""
+    LOGGER.info(f"{directory.path}: resumed after epoch {place.epoch}{what}")
+
+
+def begin_writing(
+    stack: contextlib.ExitStack,
+    directory: RunDirectory | None,
+    board: Path | None,
+    run: Run,
+    document: Document,
+) -> Log:
+    """Open the log and, for a new run, write a first checkpoint; if that fails, nothing is left."""
+    with contextlib.ExitStack() as new:
+        if directory is not None:
+            new.enter_context(made(directory.path))
+            stack.enter_context(directory.taken())
+            if not run.place.step:  # where there is a log, there is a checkpoint
+                directory.keep(run, document, now=True)
+                new.enter_context(_taken_back(directory.last))
+            write_log(directory.log, run.place.curve)
+        if board is not None:
+            new.enter_context(made(board))
+        path = directory.log if directory is not None else None
+        return stack.enter_context(open_log(path, board, run.place.epoch))
+
+
+@contextlib.contextmanager
+def _taken_back(path: Path | None) -> Iterator[None]:
+    """Remove the checkpoint of a run that cannot begin."""
+    try:
+        yield
+    except BaseException:
+        if path is not None:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def share(run: Run) -> None:
+    """Let all processes begin where the first one is."""
+    if run.processes.world > 1:
+        place = run.processes.tell(run.place)
+        if not run.processes.first:
+            run.begin(place)
+        run.processes.agree(list(run.tensors().values()))

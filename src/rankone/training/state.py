@@ -20,8 +20,8 @@ REMEDY = "remove this checkpoint: the one before is used then"
 
 
 class Run:
-    """The network, its optimizer, the place, and, if it waits for a better evaluation, the weights
-    with the best one."""
+    """The network, its optimizer, its progress and, if there is patience, the weights with the best
+    evaluation."""
 
     def __init__(self, network: TokenClassifier, settings: Settings, processes: Processes) -> None:
         self.network, self.settings, self.processes = network, settings, processes
@@ -34,13 +34,13 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether all epochs are done, or patience is at its end."""
+        """Whether all epochs are done, or patience has run out."""
         settings, best = self.settings, self.place.best
         waited = self.place.epoch - best.epoch if best is not None else 0
         return self.place.epoch >= settings.epochs or (0 < settings.patience <= waited)
 
     def step(self, batch: Batch, lr: float) -> None:
-        """One batch: loss, gradients, a step; losses and right labels are added up."""
+        """Train on one batch; losses and right labels are added up."""
         rows = self.network.table.detach().index_select(0, batch.words).requires_grad_()
         logits = self.network.ragged(functional.embedding(batch.index, rows), batch.sentences)
         loss = functional.cross_entropy(logits, batch.labels, ignore_index=-1, reduction="sum")
@@ -60,7 +60,7 @@ class Run:
         place.so_far.tokens += batch.asked
 
     def judge(self, figure: float, corpus: str) -> None:
-        """Remember these weights if no evaluation before was as good."""
+        """Keep these weights if this evaluation is better than all before."""
         if self.place.best is None or figure > self.place.best.figure:
             self.place.best = Best(self.place.epoch, figure, corpus)
             self.best = {name: x.clone() for name, x in self.weights().items()}
@@ -97,7 +97,7 @@ class Run:
         return found | {f"best.{name}": x for name, x in self.best.items()}
 
     def begin(self, place: Place) -> None:
-        """Go on from this place, with the tensors that are still to come."""
+        """Continue from this place; the tensors follow."""
         self.place = place
         self.optimizer.begin(place.step)
         if place.best is not None:
@@ -105,7 +105,7 @@ class Run:
 
     @torch.no_grad()
     def restore(self, tensors: dict[str, Tensor], place: Place) -> None:
-        """Go on from a checkpoint; refuses tensors that this run cannot have."""
+        """Continue from a checkpoint; tensors that this run cannot have are refused."""
         self.begin(place)
         wanted = self.tensors()
         for name in sorted({*wanted, *tensors}):

@@ -1,15 +1,16 @@
-"""Which of the choices that the paper does not state make its curve slow: one changed at a time."""
+"""Which of the settings that the paper leaves open make its curve slow: change one at a time."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from matplotlib.figure import Figure
 
 from rankone.corpus import Ceiling, Corpus
+from rankone.documents import figures
 from rankone.drawing import BLUE, GREEN, GREY, ORANGE, write_plots
 from rankone.files import make_directory, write_file
 from rankone.training.curves import PAPER, Curve, as_csv
@@ -59,8 +60,7 @@ class Sweep:
     @property
     def ok(self) -> bool:
         """Whether no run ends with a larger loss than after its first epoch."""
-        losses = [curve.loss for curves in self.curves.values() for curve in curves.values()]
-        return all(loss[-1] <= loss[0] for loss in losses)
+        return all(curve.loss[-1] <= curve.loss[0] for _, curve in self._each())
 
     def rows(self) -> list[dict[str, Any]]:
         """Of each run, its last accuracy and the first epoch above the paper's."""
@@ -72,30 +72,22 @@ class Sweep:
                 "accuracy": curve.accuracy[-1],
                 "first_above_paper": curve.first_above(PAPER[1]),
             }
-            for choice, curves in self.curves.items()
-            for value, curve in curves.items()
+            for (choice, value), curve in self._each()
         ]
 
+    def _each(self) -> list[tuple[tuple[str, str], Curve]]:
+        """Every curve with its choice and value."""
+        both = self.curves.items()
+        return [((choice, value), c) for choice, cs in both for value, c in cs.items()]
+
     def to_json(self) -> dict[str, Any]:
-        return {
-            "ok": self.ok,
-            "source": self.source,
-            "ceilings": {name: asdict(ceiling) for name, ceiling in self.ceilings.items()},
-            "machine": self.machine,
-            "seconds": self.seconds,
-            "runs": self.rows(),
-        }
+        return {**figures(self, "curves"), "runs": self.rows()}
 
     def save(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write sweep.csv, .png and .svg; returns the files."""
         home = make_directory(directory)
-        rows = [
-            ((choice, value), curve)
-            for choice, curves in self.curves.items()
-            for value, curve in curves.items()
-        ]
         return [
-            write_file(home / "sweep.csv", as_csv(rows, "choice", "value")),
+            write_file(home / "sweep.csv", as_csv(self._each(), "choice", "value")),
             *write_plots(home, {"sweep": lambda: plot_sweep(self)}),
         ]
 
@@ -134,8 +126,7 @@ def plot_sweep(found: Sweep) -> Figure:
     """A panel per choice; thin lines are the ceiling of the token alone and the paper's number."""
     token = found.ceilings["token"].accuracy
     figure = Figure(figsize=(10.5, 6.0), layout="constrained")
-    ends = [curve.accuracy[-1] for curves in found.curves.values() for curve in curves.values()]
-    least = min(token, *ends)
+    least = min(token, *(row["accuracy"] for row in found.rows()))
     *grid, last = figure.subplots(2, 3, sharex=True, sharey=True).flat
     for axes, (choice, curves) in zip(grid, found.curves.items(), strict=True):
         for colour, (value, curve) in zip(COLOURS, curves.items(), strict=False):

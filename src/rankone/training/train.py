@@ -14,9 +14,8 @@ from rankone.corpus import Corpus
 from rankone.errors import SettingError
 from rankone.nn.store import save_into
 from rankone.progress import Progress
-from rankone.training.begin import announce, begin_writing, share, watch
 from rankone.training.directory import RunDirectory
-from rankone.training.document import Document, EpochLine
+from rankone.training.document import Document, EpochLine, Start
 from rankone.training.evaluation import Evaluation
 from rankone.training.footprint import check_memory
 from rankone.training.initial import initial
@@ -25,7 +24,7 @@ from rankone.training.log import Log
 from rankone.training.loop import fit
 from rankone.training.processes import arithmetic, join
 from rankone.training.settings import Settings
-from rankone.training.start import Given, Start, start
+from rankone.training.start import announce, begin_writing, share, start, watch
 from rankone.training.state import Run
 from rankone.training.trained import Trained, finish
 
@@ -73,35 +72,31 @@ def train(
             "checkpoint_seconds has no effect without a directory",
             remedy="name it with out (--out)",
         )
-    given = Given(settings, reading, threads, checkpoint_seconds)
     with contextlib.ExitStack() as stack:
         processes = stack.enter_context(join(device))
         board = Path(tensorboard) if tensorboard is not None and processes.first else None
         directory = RunDirectory(Path(out), board=board) if out is not None else None
 
-        def open_directory() -> Start:
+        def open_directory() -> tuple[Start, list[str]]:
             before = None
             if directory is not None:
                 stack.enter_context(directory.opened(resume=resume))
                 before = directory.found.document if directory.found else None
-            return start(given, before, str(out))
+            return start(before, str(out), settings, reading, threads, checkpoint_seconds)
 
-        begun = processes.tell(processes.first_does(open_directory))
-        assert begun is not None
+        opened = processes.tell(processes.first_does(open_directory))
+        assert opened is not None
+        begun, changed = opened
         corpus, others, how = read_inputs(corpus, evaluate, begun.reading, explicit=bool(reading))
         check_inputs(corpus, others, begun.settings, directory)
         stack.enter_context(arithmetic(begun.threads))
         run = Run(initial(corpus, begun.settings).to(processes.device), begun.settings, processes)
         document = Document(
-            settings=begun.settings,
+            **{**vars(begun), "reading": how},
             corpus=corpus.sha256,
-            threads=begun.threads,
             processes=processes.world,
             device=str(processes.device),
-            checkpoint_seconds=begun.checkpoint_seconds,
-            reading=how,
             evaluated=[other.source for other in others],
-            changes=begun.changes,
             place=run.place,
         )
         evaluation = Evaluation(corpus, others)
@@ -115,7 +110,7 @@ def train(
                 directory.restore(run, corpus, document)
                 known = [*directory.remarks, *known]
             remarks += watch(run, evaluation)
-            announce(directory, begun, remarks, resume=resume)
+            announce(directory, changed, remarks, resume=resume)
             return begin_writing(stack, directory, board, run, document), [*known, *remarks]
 
         log, remarks = processes.first_does(begin) or (Log(None), [])
@@ -137,7 +132,7 @@ def _nothing(*, now: bool = False) -> None:
 def check_inputs(
     corpus: Corpus, others: list[Corpus], settings: Settings, directory: RunDirectory | None
 ) -> None:
-    """Before all the work, not after."""
+    """Check memory and patience before any work is done."""
     check_memory(corpus, settings)
     if settings.patience and not others:
         found = directory and directory.found

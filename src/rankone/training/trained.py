@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rankone.corpus import Ceiling, Corpus, contexts
 from rankone.corpus.tallies import best_targets
 from rankone.corpus.tasks import task_of
+from rankone.documents import figures
 from rankone.nn import Model
 from rankone.nn.scores import Scores
 from rankone.plural import plural
@@ -70,14 +71,7 @@ class Trained:
 
     def to_json(self) -> dict[str, Any]:
         """The figures, without the model."""
-        names = [f.name for f in fields(self) if f.name not in ("model", "files")]
-        figures = {name: getattr(self, name) for name in names}
-        figures["ceilings"] = {
-            name: {"accuracy": c.accuracy, "errors": c.errors} for name, c in self.ceilings.items()
-        }
-        figures["evaluations"] = [scores.to_json() for scores in self.evaluations]
-        figures |= {"curve": list(self.curve), "remarks": list(self.remarks)}
-        return {"ok": self.ok, "attention_share": self.attention_share, **figures}
+        return {"attention_share": self.attention_share, **figures(self, "model", "files")}
 
     def save(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write the model directory with this report in it; returns the files."""

@@ -20,8 +20,8 @@ GUARD = 1.0  # so between the contexts of neighbouring cells there is at least t
 
 @dataclass(frozen=True)
 class Tally:
-    """Of every word in some tokens that have a label: a label, whether there are several, and how
-    many tokens; and how often there is each label. Tallies of parts merge."""
+    """For every word: one of its labels, whether it has several, and its number of labelled tokens;
+    and the number of tokens with each label. Tallies of parts can be merged."""
 
     label: Ints  # -1: no token
     several: Bools
@@ -48,8 +48,8 @@ class Tally:
 
 @dataclass(frozen=True)
 class Run:
-    """Tokens with their labels; ``within`` is the place of a token as seen from that of its cell.
-    Once they are sorted by word, then along the line, runs of parts merge."""
+    """Tokens with their labels; ``within`` is the place of a token relative to that of its cell.
+    Once they are sorted by word, then along the line, runs of parts can be merged."""
 
     tokens: Ints
     labels: Ints
@@ -72,8 +72,9 @@ class Run:
 class Cells:
     """``inside`` are the tokens of the words that have several labels.
 
-    ``first`` and ``last`` are the labels at the two ends of every word's cell, ``counts`` its
-    occurrences. A word without any, as the unknown one, has the most frequent label.
+    ``first`` and ``last`` are the labels at the two ends of every word's cell, ``counts`` the
+    number of its tokens. A word without tokens, such as the unknown word, gets the most frequent
+    label.
     """
 
     inside: Run
@@ -84,7 +85,7 @@ class Cells:
 
 
 def fill_cells(problem: Problem, within: Floats) -> Cells:
-    """Sort what needs sorting, part by part: a word with one label needs no order in its cell."""
+    """Sort the tokens part by part, but not those of words with one label: they need no order."""
     words, kinds = len(problem.corpus.vocabulary) + 1, len(problem.corpus.label_names)
     runs = []
     parts = zip(problem.parts, problem.targets.parts, pairwise(problem.bounds), strict=True)
@@ -104,8 +105,8 @@ def fill_cells(problem: Problem, within: Floats) -> Cells:
 def _sorted(run: Run, several: Bools, which: Ints) -> Run:
     """The tokens of the words with several labels, numbers `which`, in order.
 
-    If they are many, they are grouped by word first, and then sorted so many whole groups at a
-    time that they stay in the cache.
+    If there are many, they are first grouped by word; then a few whole groups at a time are sorted,
+    so that they stay in the cache.
     """
     members = np.flatnonzero(np.take(several, run.tokens))
     number = np.zeros(which[-1] + 1 if len(which) else 0, dtype=np.int64)

@@ -26,10 +26,10 @@ from rankone.plural import plural
 
 COUNTED = 20  # the smallest gaps, from which the rate is estimated
 QUICK = 5_000  # tokens for which all draws take a second or two
-LEAST = 1e-150  # stands for 0, and can be squared
+LEAST = 1e-150  # used in place of 0; can be squared
 EVEN = 0.1  # odds of a draw with which one of seven more succeeds about as likely as not
 EVEN_RATE = 0.54  # with which a draw holds as likely as not
-MANY = 100  # labels from which on their number costs digits
+MANY = 100  # labels above which their number costs digits
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def closeness(line: Line, problem: Problem) -> Closeness:
 
 
 def refusal(found: Closeness, problem: Problem, draws: int) -> PrecisionError:
-    """After so many `draws`, the last of which was `found`."""
+    """The error after a number of `draws`, the last of which was `found`."""
     source, longest = problem.corpus.source, problem.longest
     after = f"after {plural(draws, 'draw')}"
     if found.expected < RESERVE / 4:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import ceil, log2
 from typing import Any
 
@@ -17,6 +17,7 @@ from rankone.construct.theorem2.weights import Grade, GradedMapping, contextual_
 from rankone.corpus import Corpus
 from rankone.corpus.targets import choose_targets
 from rankone.decimals import ceiled
+from rankone.documents import figures
 from rankone.errors import PrecisionError
 from rankone.nn.arb_network import Attention, ExactNetwork, FeedForward, Vector, dot
 from rankone.nn.layers import Head
@@ -50,9 +51,7 @@ class ExactMemorized:
 
     def to_json(self) -> dict[str, Any]:
         """The figures, without the network."""
-        figures = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "network"}
-        figures.update(graded=self.graded.to_json(), parameters=self.parameters.to_json())
-        return {"ok": self.ok, **figures}
+        return figures(self, "network")
 
 
 def memorize_exactly(

@@ -105,7 +105,7 @@ def graded_model(
 
     float64 holds the weights of attention, for eq. 29 and 32 are ordinary numbers; it is what they
     compute that takes thousands of digits. A readout would need weights of that size, so there is
-    none: the features of this model are the context ids. Unknown words stand at the mean.
+    none: the features of this model are the context ids. Unknown words get the mean.
     """
     table = np.vstack([where.table, where.table.mean(0)])
     mapping = replace(graded.mapping, table=table, positions=where.positions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from rankone.construct.theorem2.projection import (
     point_set,
 )
 from rankone.construct.theorem2.rational import Logits, below, exact_dot, unit
+from rankone.documents import figures
 from rankone.errors import PrecisionError, RankOneError, VectorError
 from rankone.theory import bounds
 from rankone.theory.lemma_claims import down, up
@@ -79,10 +80,7 @@ class GradedMapping:
 
     def to_json(self) -> dict[str, Any]:
         """The figures, without the weights."""
-        figures = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "mapping"}
-        figures["separation"] = self.separation.to_json()
-        figures["projection"] = self.projection.to_json()
-        return {"ok": self.ok, "log10_bound": self.log10_bound, **figures}
+        return {"log10_bound": self.log10_bound, **figures(self, "mapping")}
 
 
 def contextual_mapping(

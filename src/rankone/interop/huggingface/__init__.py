@@ -25,7 +25,7 @@ AutoModelForTokenClassification.register(
     RankOneConfig, RankOneForTokenClassification, exist_ok=True
 )
 AutoTokenizer.register(RankOneConfig, fast_tokenizer_class=RankOneTokenizer, exist_ok=True)
-# So that `save_pretrained` puts the code beside the weights, and names it in the configuration.
+# So that `save_pretrained` puts the code next to the weights, and names it in the configuration.
 RankOneConfig.register_for_auto_class()
 RankOneModel.register_for_auto_class("AutoModel")
 RankOneForTokenClassification.register_for_auto_class("AutoModelForTokenClassification")

@@ -182,7 +182,7 @@ def _figures(report: Report) -> Rows:
 
 def _certificate(certificate: Certificate | None) -> str:
     if certificate is None:
-        return "None: what is said above was run, not proved. `rankone certify` proves it.\n"
+        return "None: the figures above were measured, not proved. `rankone certify` proves them.\n"
     corpus = _code(PurePath(certificate.source).name)
     rows = [
         ("outcome", f"**{certificate.outcome.value}**"),
@@ -203,14 +203,10 @@ def _certificate(certificate: Certificate | None) -> str:
 
 
 def _table(rows: Rows) -> str:
-    lines = [f"| {name} | {_cell(value)} |" for name, value in rows]
-    return "\n".join(["| | |", "|---|---|", *lines, ""])
+    cells = [(name, value.replace("|", "\\|").replace("\n", " ")) for name, value in rows]
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {cell} |" for name, cell in cells), ""])
 
 
 def _code(text: str) -> str:
     text = " ".join(text.split("\n"))
     return f"`` {text} ``" if "`" in text else f"`{text}`"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

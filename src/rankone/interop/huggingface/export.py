@@ -14,8 +14,8 @@ import torch
 from safetensors import SafetensorError
 
 from rankone.certification import Certificate
-from rankone.certification.hashes import model_hashes
-from rankone.documents import convert_document, dump, read_document
+from rankone.certification.certificate import model_hashes
+from rankone.documents import convert_document, dump, has_field
 from rankone.errors import ExportError, ModelError, OutputError
 from rankone.extras import extra
 from rankone.files import check_new, write_directory
@@ -146,7 +146,7 @@ def as_pretrained(model: Model) -> RankOneForTokenClassification:
 
 
 def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:
-    """What transformers writes, after a look at whether it comes back as it was."""
+    """The files that transformers writes, once it is checked that they can be read back."""
     try:
         with tempfile.TemporaryDirectory() as scratch, without_bars():
             as_pretrained(model).save_pretrained(scratch)
@@ -162,20 +162,14 @@ def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:
 
 
 def check_hf_target(directory: str | os.PathLike[str]) -> Path:
-    """A new directory, an empty one, or an earlier export."""
-    return check_new(directory, FILES, _is_export)
-
-
-def _is_export(home: Path) -> bool:
-    try:
-        return hub.is_hub(read_document(home / CONFIG, dict[str, Any]))
-    except ModelError:
-        return False
+    """Allow a new directory, an empty one, or an earlier export."""
+    kind = "model_type", hub.MODEL_TYPE
+    return check_new(directory, FILES, lambda home: has_field(home / CONFIG, *kind))
 
 
 @contextlib.contextmanager
 def without_bars() -> Iterator[None]:
-    """transformers shows a bar for what takes a millisecond; ours is above it."""
+    """Hide the progress bars of transformers, for work that takes a millisecond."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:

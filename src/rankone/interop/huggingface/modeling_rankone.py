@@ -1,6 +1,6 @@
 """One-layer rank-1 Transformers for Hugging Face: configuration, model and token classifier.
 
-This file stands alone: it is saved beside the weights, so that `trust_remote_code=True` opens them
+This file stands alone: it is saved with the weights, so that `trust_remote_code=True` opens them
 where rankone is not installed. Equation numbers are those of Kajitsuka and Sato (ICLR 2024).
 """
 
@@ -76,7 +76,7 @@ class RankOneConfig(PreTrainedConfig):
             raise ValueError(
                 f"The model was written in version {format_version!r} of the rankone format, but "
                 f"this code reads version {FORMAT_VERSION}. Export the model again, or load it "
-                "with the code that was saved beside it (`trust_remote_code=True`, in a process "
+                "with the code that was saved with it (`trust_remote_code=True`, in a process "
                 "that does not import rankone)."
             )
         self.vocab_size = _size("vocab_size", vocab_size, least=1)
@@ -176,7 +176,7 @@ class Rank1FeedForward(nn.Module):
     """F(H)_k = H_k + w f(a^T H_k) + b2, f(s) = sum_j t_j relu(g_j s + b_j): eq. 3, W1 = g a^T,
     W2 = w t^T.
 
-    While it trains, f is added up as it stands. Otherwise it is evaluated as the piecewise linear
+    In training, f is added up unit by unit. Otherwise it is evaluated as the piecewise linear
     function that it is, in O(log q) per token: tens of thousands of hidden units, as a memorised
     corpus has, add up to terms so large that they would cost half of the digits.
     """
@@ -297,7 +297,7 @@ class RankOnePreTrainedModel(PreTrainedModel):
         output_hidden_states: bool | None,
         output_attentions: bool | None,
     ) -> tuple[Tensor, dict[str, tuple[Tensor, ...] | None]]:
-        """The vectors of all tokens, and what was asked for besides."""
+        """The vectors of all tokens, and the other outputs that were asked for."""
         if input_ids.numel() == 0:
             input_ids = input_ids.long()  # no tokens: tokenizers make that a tensor of floats
         made_in = getattr(torch, self.config.made_in or "", self.table.dtype)

@@ -1,6 +1,6 @@
 """A word-level tokenizer that takes what is empty: no words, and words without a letter.
 
-This file stands alone, as `modeling_rankone.py` does, and is saved beside the weights too.
+Like `modeling_rankone.py`, this file depends on nothing else here and is saved with the weights.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RankOneTokenizer(PreTrainedTokenizerFast):
         return found
 
     def _without_blanks(self, text: Any) -> tuple[Any, set[tuple[int, int]]]:
-        """Blank words that are not in the vocabulary become unknown ones; and where they stood."""
+        """Replace blank words by the unknown word, unless they are known; and their places."""
         if not isinstance(text, list | tuple) or not text:
             return text, set()
         batch = all(isinstance(words, list | tuple) for words in text)

@@ -15,7 +15,7 @@ with extra("hf", "Hugging Face"):
     from rankone.interop.huggingface.tokenization_rankone import RankOneTokenizer
 
 UNKNOWN = "[UNK]"
-CHUNK = 10_000  # words that are tried at once
+CHUNK = 10_000  # words tried at once
 
 
 def word_tokenizer(

@@ -26,8 +26,8 @@ from rankone.kernels.compiled.triangle import (
     turn_triangle,
 )
 
-LEAF = 512  # a range of so many tokens is attended to score by score, if causal
-LONG = 1 << 14  # from so many on, a rectangle that is alone is worth several threads
+LEAF = 512  # length of a range that is attended to score by score, if causal
+LONG = 1 << 14  # points from which a single rectangle is worth several threads
 
 
 def forward(
@@ -35,8 +35,9 @@ def forward(
 ) -> tuple[Real, Real]:
     """The means (rows, c, q) of the values (rows, c, n), and, if causal, the sums of the weights.
 
-    These are (rows, q), else (rows, 0); weights are e^(y (x - x*)), x* the extreme key that the
-    query sees. Both are 0 if it sees none. Raises `UnfitError`, unless causal, if a number is not.
+    The sums are (rows, q) if causal, else (rows, 0). Weights are e^(y (x - x*)), where x* is the
+    extreme key that the query sees; mean and sum are 0 if it sees none. Raises `UnfitError`, unless
+    causal, for numbers that are not finite or too large.
     """
     (rows, q), channels = query.shape, value.shape[1]
     anchors = _anchors(query, key, there, causal)
@@ -90,7 +91,7 @@ def _rows(
 
 
 def _anchors(query: Real, key: Real, there: Bools | None, causal: bool) -> list[Ints]:
-    """Which key weighs most for each query: known beforehand, so that sums need no rescaling."""
+    """The key with the largest weight for each query, known in advance: sums need no rescaling."""
     if not causal:
         return [NONE] * len(query)
     anchors = np.empty(query.shape, np.int64)
@@ -113,10 +114,10 @@ def _sweep(
     leaf: Callable[..., None],
     act: Callable[..., None],
 ) -> None:
-    """Each key acts on each query that sees it: if causal by triangles along the diagonal, then
-    by squares, which double in size, each the left half of a range on its right half.
+    """Let each key act on each query that sees it. If causal, first triangles along the diagonal,
+    then squares that double in size: the left half of a range acts on its right half.
 
-    What is done at the same time touches different queries and different keys.
+    Work that is done at the same time touches different queries and different keys.
     """
     row: Row = work[0][0]
     if causal:

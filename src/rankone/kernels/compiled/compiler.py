@@ -1,4 +1,4 @@
-"""numba, with machine code on disk that is as new as all of the code it was made from."""
+"""numba, with machine code kept on disk until any of the code it was made from changes."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def compiled(**options: Any) -> Callable[[F], F]:
 
 
 def inlined(function: F) -> F:
-    """Put the code of the function into that of its callers, under their rules of rounding."""
+    """Inline the function into its callers, under their rounding rules."""
     return njit(inline="always")(function)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""e^z for loops that the compiler makes into vector code; libm's takes one number at a time."""
+"""e^z for loops that the compiler vectorises; libm's exponential takes one number at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from rankone.kernels.compiled.compiler import inlined
 
-LEAST = -708.0  # below, e^z is not a normal number; it is taken as 0
+LEAST = -708.0  # below this, e^z is not a normal number and counts as 0
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # exact for |k| < 2^20
 ROUND = 1.5 * 2.0**52  # adding it leaves the nearest integer in the low bits
@@ -19,8 +19,8 @@ C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1 / math.factorial(k) for 
 def exponential(z: float) -> float:
     """e^z to about one unit in the last place, for z <= 700.
 
-    With k the integer next to z / ln 2, e^z = 2^k e^r and |r| <= ln 2 / 2: fourteen terms of the
-    series, in pairs, so that they need not wait for each other; and k added to the exponent.
+    With k the integer nearest to z / ln 2, e^z = 2^k e^r and |r| <= ln 2 / 2. e^r is the sum of
+    fourteen terms, in pairs that need not wait for each other; k is added to the exponent.
     """
     shifted = z * LOG2_E + ROUND
     k = shifted - ROUND

@@ -13,7 +13,7 @@ LANES = 2  # moments of two quantities, side by side
 
 @compiled()
 def merge(table: Floats, refinement: Floats) -> Floats:
-    """Charges on the nodes of groups that act as the points behind the moments of cells do."""
+    """Charges on the nodes of groups that act like the points whose moments are given."""
     count = len(table) // (CELLS_PER_OCTAVE * TERMS * LANES)
     charges = np.zeros((count, LANES, GROUPS, NODES))
     cells = table.reshape(count, GROUPS, MEMBERS, TERMS, LANES)
@@ -46,7 +46,7 @@ def refine(values: Floats, refinement: Floats) -> Floats:
     cells = table.reshape(count, GROUPS, MEMBERS, TERMS, lanes)
     for block in range(count):
         for group in range(GROUPS):
-            if np.any(values[block, :, group]):  # else no point is here
+            if np.any(values[block, :, group]):  # otherwise there is no point here
                 _refine_group(values[block], group, refinement, cells[block, group])
     return table
 

@@ -12,9 +12,9 @@ from rankone.kernels import chebyshev
 from rankone.kernels.chebyshev import BITS, CELLS_PER_OCTAVE
 from rankone.kernels.compiled.compiler import compiled, inlined
 
-FEW = 8  # octaves that are laid out without looking which of them have points
+FEW = 8  # octaves that are laid out without checking which of them have points
 STRETCH = 1024  # points looked at together
-CUTOFF = 40.0  # e^-40 is beyond rounding, even if all keys weigh so little
+CUTOFF = 40.0  # e^-40 is below rounding, even if all keys have such a weight
 BIAS, MANTISSA = 1023, 52
 FRACTION = MANTISSA - BITS  # the bits inside a cell
 MAGNITUDE = np.int64((1 << 63) - 1)  # all bits but the sign
@@ -33,30 +33,32 @@ class Ends(NamedTuple):
 
     low: float
     high: float
-    keys: Floats  # the same by halves: for y >= 0 and for y < 0. Signs come in no order, and what
-    values: Floats  # is looked up costs nothing, where a branch would be mispredicted.
+    # The same for y >= 0 and for y < 0. Signs come in random order: looking the end up costs
+    # nothing, while a branch would be mispredicted.
+    keys: Floats
+    values: Floats
 
 
 class CellGrid(NamedTuple):
     """Two half lines of octaves; those that have points are blocks of CELLS_PER_OCTAVE cells each.
 
-    For queries the halves are y >= 0 and y < 0, and a point is |y|. For keys they are the ends of
-    the range, each key belonging to the nearer one, half 0 to the largest key; a point is the
-    distance from there.
+    For queries the halves are y >= 0 and y < 0, and a point is |y|. For keys the halves are the
+    ends of the range; half 0 is the largest key. A key belongs to the nearer end, and its point is
+    the distance from there.
     """
 
     origin: float
     least: np.int64  # the biased exponent of the origin
     reach: Floats  # the largest point of each half, -1 if it has none
-    slots: NDArray[np.uint64]  # what leads from leading bits to cells, in each octave of each half
-    dense: bool  # no octave is left out, so that it is the same in all octaves of a half
+    slots: NDArray[np.uint64]  # from leading bits to cells: an offset per octave and half
+    dense: bool  # no octave is left out: all octaves of a half have one offset
     halves: Ints  # of each block
     octaves: Ints
 
 
 @compiled()
 def biased_exponent(x: float) -> np.int64:
-    """That of the number, plus 1023."""
+    """The exponent of a number, plus 1023."""
     return np.float64(x).view(np.int64) >> MANTISSA
 
 
@@ -96,7 +98,7 @@ def locate_dense(
 
 @compiled()
 def locate(point: float, half: np.uint64, grid: CellGrid) -> tuple[np.uint64, float]:
-    """The cell of a point, and its place t there, from -1 to 1: leading and other bits."""
+    """The cell of a point (its leading bits), and its place t there, -1 to 1 (the other bits)."""
     bits = np.float64(point + grid.origin).view(np.int64)
     octave = np.uint64((bits >> MANTISSA) - grid.least)
     cell = np.uint64(bits >> FRACTION) + grid.slots[half, octave]
@@ -126,7 +128,7 @@ def _ranks(points: Floats, there: Bools, start: int, stop: int) -> tuple[np.int6
 
 @compiled()
 def extremes(points: Floats, there: Bools, first: int, last: int) -> tuple[int, int]:
-    """Where the least and the largest of a range are; -1 if nothing is there."""
+    """The indices of the least and the largest point of a range; -1 if there is none."""
     at = np.array([-1, -1])
     low, high = MAGNITUDE, ~MAGNITUDE
     for start in range(first, last, STRETCH):  # find the stretch, then the place in it
@@ -185,7 +187,7 @@ def query_grid(
 
 
 class Frame(NamedTuple):
-    """All that a range of keys and a range of queries have in common."""
+    """What all scores of a range of keys and a range of queries share."""
 
     ends: Ends
     key: CellGrid
@@ -204,7 +206,7 @@ def frame(
     key_extremes: tuple[int, int],
     query_extremes: tuple[int, int],
 ) -> Frame:
-    """The grids of both, from where their extremes are."""
+    """The grids of keys and queries, from the indices of their extremes."""
     low, high = key_extremes
     keys_at, values_at = np.empty(2), np.empty(2)
     keys_at[0], keys_at[1] = key[high], key[low]

@@ -1,8 +1,7 @@
 """Polynomials of TERMS terms with several coefficients side by side, in vector registers.
 
-A table holds, for each cell, TERMS rows of two or four lanes. LLVM sees vectors here because they
-are written as such: numba leaves its vectoriser of straight-line code off, and scalar code takes
-twice the time.
+A table holds, for each cell, TERMS rows of two or four lanes. The vectors are spelled out for LLVM,
+because numba turns its vectoriser of straight-line code off, and scalar code takes twice as long.
 """
 
 from __future__ import annotations

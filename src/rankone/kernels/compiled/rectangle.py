@@ -31,7 +31,7 @@ class UnfitError(Exception):
 
 
 class Row(NamedTuple):
-    """One row of a batch. `there` is ALL if nothing is padding, `anchor` NONE unless causal."""
+    """One row of a batch. `there` is ALL if there is no padding, `anchor` NONE unless causal."""
 
     query: Real
     key: Real
@@ -41,14 +41,14 @@ class Row(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The means of the values; if causal, until all is added, their sums, and those of weights."""
+    """The means of the values; if causal, their sums until all is added, and those of weights."""
 
     out: Real
     total: Floats  # NONE unless causal
 
 
 class Gradient(NamedTuple):
-    """Of the result, and of what it was made from."""
+    """Gradients with respect to the result and to its inputs."""
 
     out: Real
     query: Floats
@@ -57,7 +57,7 @@ class Gradient(NamedTuple):
 
 
 class Rectangle:
-    """The scores of a range of keys and a range of queries of a row; `threads` may work on it."""
+    """The scores of a range of keys and a range of queries of a row, for one or more threads."""
 
     def __init__(self, row: Row, keys: Range, queries: Range, threads: int = 1) -> None:
         self.row, self.keys, self.queries, self.threads = row, keys, queries, threads
@@ -115,7 +115,7 @@ class Rectangle:
         return QueryRange(self.row.query, *range_, self.frame.ends, self.frame.query)
 
     def _extremes(self, values: Real, there: Bools, range_: Range) -> tuple[int, int]:
-        """Where the least and the largest are; -1 if nothing is there."""
+        """The indices of the least and the largest value; -1 if there is none."""
 
         def look(piece: Range) -> Range:
             return placement.extremes(values, there, *piece)
@@ -128,7 +128,7 @@ class Rectangle:
         return low, high
 
     def _check(self, numbers: Floats) -> None:
-        """What is causal is checked beforehand: a rectangle does not see all of it."""
+        """Refuse unfit numbers. Causal rows are checked before: a rectangle sees a part of them."""
         if not len(self.row.anchor) and not np.abs(numbers).max() < LARGE:  # or NaN
             raise UnfitError
 
@@ -143,7 +143,7 @@ class Rectangle:
     def _moments(
         self, add: Callable[[Range, Floats], None], range_: Range, grid: CellGrid
     ) -> Floats:
-        """What `add` adds to a table for each part of the range: one table per part, summed."""
+        """The sum of the tables that `add` fills, one for each part of the range."""
         size = len(grid.octaves) * chebyshev.CELLS_PER_OCTAVE * chebyshev.TERMS * LANES
 
         def tally(part: Range) -> Floats:

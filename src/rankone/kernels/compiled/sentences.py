@@ -11,7 +11,7 @@ from rankone.kernels.compiled.exponential import exponential
 
 @inlined
 def wider(low: float, high: float, x: float) -> tuple[float, float]:
-    """The range with x in it; once it is not a number, it stays so."""
+    """The range extended to x; once it is NaN, it stays NaN."""
     if x < low or x != x:
         low = x
     if x > high or x != x:
@@ -25,9 +25,9 @@ def attend(
 ) -> None:
     """out_k = sum_l p_kl u_l, and the weights p one query after the other, for the gradients.
 
-    Exponents are taken from the key that weighs most, so none is positive and one of them is 0. A
-    key that is not a number makes the sentence not a number, without an error, and so does an
-    infinite one for a query of 0.
+    Exponents are relative to the key with the largest weight, so none is positive and one of them
+    is 0. A NaN key makes the whole sentence NaN, without an error, and so does an infinite key for
+    a query of 0.
     """
     at = 0
     for j in range(len(offsets) - 1):
@@ -42,7 +42,7 @@ def attend(
             n = k + 1 - first if causal else last - first
             y = np.float64(query[k])
             end = np.float64(low if y < 0.0 else high)
-            if y == 0.0 and low == -np.inf:  # 0 times infinity; a key +inf is the end then
+            if y == 0.0 and low == -np.inf:  # 0 times infinity (a key +inf would be the end)
                 y = np.float64(np.nan)
             x, u, row = key[first : first + n], value[first : first + n], p[at : at + n]
             above, below = 0.0, 0.0
@@ -72,7 +72,7 @@ def turn(
     grad_value: Floats,
 ) -> None:
     """d u_l = sum_k g_k p_kl,  d x_l = sum_k g_k y_k p_kl (u_l - c_k),
-    d y_k = g_k sum_l p_kl (u_l - c_k) x_l, with c = out; the last two arrays come as zeros."""
+    d y_k = g_k sum_l p_kl (u_l - c_k) x_l, with c = out; the last two arrays must be 0 before."""
     at = 0
     for j in range(len(offsets) - 1):
         first, last = offsets[j], offsets[j + 1]

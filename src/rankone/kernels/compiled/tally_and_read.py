@@ -1,8 +1,8 @@
 """Steps 1 and 5: add points to the moments of their cells, read the polynomials of cells at points.
 
-Every point is touched in four loops, two for the forward pass; what lies between costs the same
-for ten points as for ten million. With numpy's model of errors 0 / 0 is NaN, not an exception,
-which would cost a branch.
+Every point is touched in four loops, two of them in the forward pass; everything in between costs
+the same for ten points as for ten million. With numpy's error model 0 / 0 is NaN: an exception
+would cost a branch.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def tally_keys(keys: KeyRange, table: Floats) -> None:
     """Moments of (value, 1) in the cells of the keys, values relative to that of the nearer end."""
     key, value, there, first, last, ends, grid = keys
     masked = len(there) > 0
-    if grid.dense and not masked:  # a loop of its own, a sixth faster
+    if grid.dense and not masked:  # a separate loop, a sixth faster
         origin, starts = grid.origin, grid.slots[:, 0].copy()
         for i in range(first, last):
             point, half = nearer_end(np.float64(key[i]), ends)
@@ -91,7 +91,7 @@ def gather_queries(
     weighted: Floats,
     total: Floats,
 ) -> None:
-    """The sums, relative to the anchor of each query; added to what other keys contribute."""
+    """Add the sums over these keys, relative to the anchor of each query, to those of others."""
     query, first, last, ends, grid = queries
     for i in range(first, last):
         y = np.float64(query[i])
@@ -120,8 +120,8 @@ def turn_queries(
     w is the gradient divided by the sum of the weights: `total`, or that of these keys alone.
 
     The lanes of the table are the sums of value, 1, value d and d, with d the distance of a key
-    from the end that belongs to the query; the gradient needs that from the anchor. All values are
-    relative to that of the end.
+    from the end that belongs to the query; the gradient needs the distance from the anchor. All
+    values are relative to that of the end.
     """
     query, first, last, ends, grid = queries
     for i in range(first, last):

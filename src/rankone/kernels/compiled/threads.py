@@ -26,10 +26,10 @@ def count() -> int:
 
 
 def share(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> list[Any]:
-    """``work(task)`` for each task, in the order of the tasks, whichever thread took which.
+    """The results of ``work(task)`` in the order of the tasks, whichever thread did which.
 
-    This thread is one of them. The others may come late, as torch's own threads linger for a while
-    after their work is done, and hold the cores; those that have not begun at the end are let go.
+    This thread takes part. The others may start late, since torch's own threads hold the cores for
+    a while after their work is done; those that have not begun by the end are cancelled.
     """
     tasks = list(tasks)
     found: list[Any] = [None] * len(tasks)
@@ -53,16 +53,16 @@ def run(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
 
 
 def pieces(first: int, last: int, length: int) -> Iterator[tuple[int, int]]:
-    """The range in pieces of at most that length."""
+    """The range in pieces of at most this length."""
     for a in range(first, last, length):
         yield a, min(a + length, last)
 
 
 def parts(first: int, last: int, least: int, most: int) -> Iterator[tuple[int, int]]:
-    """The range in as many equal parts, a power of two, as are no shorter than `least`.
+    """The range in equal parts no shorter than `least`: the largest power of two, up to `most`.
 
-    Their number depends on nothing but the range: sums taken part by part, and then of the parts
-    in their order, are the same bits on any number of threads.
+    The number of parts depends only on the range. So sums over each part, and then over the parts
+    in order, have the same bits on any number of threads.
     """
     count = 1
     while count < most and 2 * count * least <= last - first:

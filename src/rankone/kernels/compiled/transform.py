@@ -1,7 +1,7 @@
 """Step 3: from charges on the nodes of one grid to sums of exponentials on those of the other.
 
-A query weighs keys by their distance d from the end of its own sign, e^(-|y| d). For keys of the
-other half that is d = extent - point.
+A query gives a key the weight e^(-|y| d), with d the distance from the end that belongs to the sign
+of the query. For keys of the other half, d = extent - point.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def carry(
     refinement: Floats,
     nodes: Floats,
 ) -> Floats:
-    """The table to read at the queries from the moments of the keys, or the other way."""
+    """The table to read at the queries from the moments of the keys, or vice versa."""
     charges = merge(moments, refinement)
     return refine(transform(charges, frame, from_keys, placed, nodes), refinement)
 
@@ -42,9 +42,10 @@ def transform(
     """f(t) = sum over charges q of q e^(-t s), on the nodes of the target groups.
 
     If the charges are those of keys, t is |y| and s the distance d of a key from the end that
-    belongs to the sign of the query; the lanes out are those in, then, if `placed`, those with
-    q d for q. Else t is d, s is |y|, q is (w, w out), and the lanes are the sums of w, of w y out,
-    and of w y over the queries y >= 0 and y < 0. Exponents beyond the cutoff are left out.
+    belongs to the sign of the query. The output lanes are those of the input and, if `placed`, the
+    same with q d in place of q. Otherwise t is d, s is |y|, q is (w, w out), and the lanes are the
+    sums of w, of w y out, and of w y over the queries y >= 0 and y < 0. Exponents beyond the cutoff
+    are left out.
     """
     targets = frame.query if from_keys else frame.key
     lanes = 2 * LANES if placed else LANES
@@ -85,7 +86,7 @@ def _fill_block(
     spans: Floats,
     out: Floats,
 ) -> None:
-    """The nodes of a target block. Inner loops see plain arrays: copying tuples costs time."""
+    """Fill the nodes of a target block. Inner loops get plain arrays: copying tuples is slow."""
     targets, ends, cutoff = frame.query if from_keys else frame.key, frame.ends, frame.cutoff
     halves = frame.key.halves if from_keys else frame.query.halves
     half, reach = targets.halves[block], targets.reach[targets.halves[block]]
@@ -160,7 +161,7 @@ def _moved(
     within: Floats,
     total: Floats,
 ) -> float:
-    """The sum of charges times their place: that of the middle of the group, and from there."""
+    """The sum of charges times their place, which is the middle of the group plus an offset."""
     mix(place, charges, row, moved)
     value = 0.0
     for i in range(len(nodes)):

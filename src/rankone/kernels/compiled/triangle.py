@@ -11,7 +11,7 @@ from rankone.kernels.compiled.exponential import exponential
 
 @compiled()
 def prefix_extremes(query: Floats, key: Floats, there: Bools, anchor: Ints) -> None:
-    """Which key up to the query weighs most: the largest, or the least if y < 0; -1 if none."""
+    """The key up to each query with most weight: the largest, or the least if y < 0; else -1."""
     low, high = -1, -1
     for k in range(len(query)):
         if k < len(key) and (len(there) == 0 or there[k]):
@@ -32,7 +32,7 @@ def gather_triangle(
     weighted: Floats,
     total: Floats,
 ) -> None:
-    """The sums over the keys of a range, for its queries, up to each; added to the others."""
+    """For each query of a range, add the sums over the keys of the range up to it."""
     last = min(last, len(query))
     x, u = np.empty(last - first), np.empty(last - first)
     count = np.empty(last - first, np.int64)  # of keys up to a query

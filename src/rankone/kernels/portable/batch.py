@@ -14,12 +14,12 @@ def forward(given: Given, causal: bool) -> tuple[Tensor, Tensor]:
     """out_k = sum_l w_kl u_l / total_k,  total_k = sum_l w_kl,  w_kl = e^(y_k (x_l - x*_k)).
 
     For y (R, q), x (R, n) and u (R, c, n), over the keys that are `there` (R, n), and l <= k if
-    causal; x*_k is the one among them that weighs most. Both are 0 where there is none. out is
-    (R, c, q), total is (R, q).
+    causal; x*_k is the one of them with the largest weight. Both are 0 if there is no such key. out
+    is (R, c, q), total is (R, q).
 
-    Computed in float64, and given in the type of the query. Where the device has no float64 (MPS)
-    it is computed in float32; out is then off by about 1e-6 of the largest value, and gradients,
-    which are differences, by more.
+    Computed in float64 and returned in the type of the query. A device without float64 (MPS)
+    computes in float32; out is then off by about 1e-6 of the largest value, and gradients, which
+    are differences, by more.
     """
     query, key, value, _ = given
     (R, q), c = query.shape, value.shape[1]
@@ -29,18 +29,14 @@ def forward(given: Given, causal: bool) -> tuple[Tensor, Tensor]:
         rows = prepared(*given, causal)
         sums = rows.lanes.new_zeros(c + 1, *rows.query.shape)
         for part in rows.parts():
-            _add_sums(rows, part, part.of_queries(sums))
+            kernel, gap = rows.kernel(part)
+            found = kernel.at_queries(part.of_keys(rows.lanes))
+            if gap is not None:
+                found *= torch.exp(-part.of_queries(rows.query).abs() * gap)
+            part.of_queries(sums).add_(found)
         total = sums[-1:]
         out = sums[:-1] / torch.where(total > 0, total, 1.0)
         return _as_given(out, query), _as_given(total, query).squeeze(1)
-
-
-def _add_sums(rows: Rows, part: ScorePart, sums: Tensor) -> None:
-    kernel, gap = rows.kernel(part)
-    found = kernel.at_queries(part.of_keys(rows.lanes))
-    if gap is not None:
-        found *= torch.exp(-part.of_queries(rows.query).abs() * gap)
-    sums += found
 
 
 def backward(
@@ -63,11 +59,10 @@ def backward(
         to_query, to_key = torch.zeros_like(rows.query), torch.zeros_like(rows.key)
         to_value = torch.zeros_like(rows.lanes[:-1])
         for part in rows.parts():
-            to_queries = part.of_queries(to_query)
-            to_keys = part.of_keys(to_key), part.of_keys(to_value)
-            _add_gradients(
-                rows, part, part.of_queries(grad), part.of_queries(out), to_queries, *to_keys
-            )
+            of_query, of_key, of_value = _gradients(rows, part, grad, out)
+            part.of_queries(to_query).add_(of_query)
+            part.of_keys(to_key).add_(of_key)
+            part.of_keys(to_value).add_(of_value)
         seen = rows.lanes[-1]
         return (
             _as_given((to_query * rows.unit)[None], query).squeeze(1),
@@ -76,34 +71,28 @@ def backward(
         )
 
 
-def _add_gradients(
-    rows: Rows,
-    part: ScorePart,
-    grad: Tensor,
-    out: Tensor,
-    to_query: Tensor,
-    to_key: Tensor,
-    to_value: Tensor,
-) -> None:
+def _gradients(
+    rows: Rows, part: ScorePart, grad: Tensor, out: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """What the scores of a part contribute. `grad` is already divided by the total.
 
     The kernel is relative to the extreme keys of the part, which are `gap` behind those of all.
     """
     kernel, gap = rows.kernel(part)
     c, y, lanes = len(grad), part.of_queries(rows.query), part.of_keys(rows.lanes)
+    grad, out = part.of_queries(grad), part.of_queries(out)
     if gap is not None:
         grad = grad * torch.exp(-y.abs() * gap)
 
-    found = kernel.at_keys(torch.cat([grad, y * grad, y * (grad * out).sum(0, keepdim=True)]))
-    to_value += found[:c]
-    to_key += (found[c:-1] * lanes[:-1]).sum(0) - found[-1]
+    back = kernel.at_keys(torch.cat([grad, y * grad, y * (grad * out).sum(0, keepdim=True)]))
+    of_key = (back[c:-1] * lanes[:-1]).sum(0) - back[-1]
 
     found = kernel.at_queries(lanes, orders=(1,) if gap is None else (1, 0))
     distant = found[: c + 1]  # lanes times distance
     if gap is not None:
         distant += gap * found[c + 1 :]
     fall = (grad * (distant[:-1] - out * distant[-1])).sum(0)
-    to_query += torch.where(y < 0, fall, -fall)
+    return torch.where(y < 0, fall, -fall), of_key, back[:c]
 
 
 def _as_given(x: Tensor, like: Tensor) -> Tensor:

@@ -37,20 +37,18 @@ class FactoredWeights:
             return query[:, span].abs(), query[:, span] < 0
 
         def keys(span: slice) -> tuple[Tensor, Tensor]:
-            inside = key[:, span].clamp(low, high)  # keys that are not there may be anywhere
+            inside = key[:, span].clamp(low, high)  # masked keys may be anywhere
             above, below = high - inside, inside - low
             return torch.minimum(above, below), above > below
 
         self.queries = placed(queries, query.shape, size, extent)
-        self.keys = placed(
-            keys, key.shape, extent / 2, size
-        )  # rounding is monotone: none is beyond
+        # Rounding is monotone, so no key lies beyond half of the extent.
+        self.keys = placed(keys, key.shape, extent / 2, size)
         self.extent = extent.squeeze(-1)
         self.cutoff = 40 + math.log(max(query.shape[-1], key.shape[-1]))
         self._number_pairs()
-        self.refinement = constant(chebyshev.refinement(), key).unbind(
-            1
-        )  # by power: (MEMBERS, NODES)
+        # For each power a matrix (MEMBERS, NODES).
+        self.refinement = constant(chebyshev.refinement(), key).unbind(1)
         groups = np.arange(GROUPS)[:, None]
         self.unit = constant((groups + 0.5 + 0.5 * chebyshev.nodes()).flatten() / GROUPS, key)
 

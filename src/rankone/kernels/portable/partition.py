@@ -13,14 +13,14 @@ from rankone.kernels.portable.factored_weights import SIZE, FactoredWeights
 from rankone.kernels.portable.placement import power_of_two, range_of
 from rankone.kernels.portable.weight_table import WeightTable
 
-LEAF = 256  # a range of so many tokens is attended to score by score, if causal
+LEAF = 256  # length of a range that is attended to score by score, if causal
 TOKENS = 1 << 18  # attended to together
 PAIR_COST = SIZE**2 // 2  # of two blocks, in scores: some pairs are beyond the cutoff
 NOBODY = -4.0  # below every key of `Rows`
 
 
 class ScorePart(NamedTuple):
-    """Rows are cut into ranges of so many tokens; in some of these, some queries see some keys."""
+    """Rows are cut into ranges of these widths; in some of them, some queries see some keys."""
 
     query_width: int
     key_width: int
@@ -38,7 +38,7 @@ class ScorePart(NamedTuple):
 
 
 def parts(q: int, n: int, causal: bool) -> list[ScorePart]:
-    """Every query with every key that it sees, once. The last part tells how long rows must be.
+    """Pair every query with every key that it sees, once. The last part is as wide as a row.
 
     Causal: short ranges first, then the right half of each range with its left half.
     """
@@ -57,12 +57,12 @@ class Rows(NamedTuple):
     query: Tensor  # (R, q)
     key: Tensor  # (R, n)
     lanes: Tensor  # (c + 1, R, n): values, and 1; 0 where the key is not there
-    best: Tensor | None  # (R, q), if causal: of the keys that are seen, the `best_of` each query
+    best: Tensor | None  # (R, q), if causal: `best_of` the keys that each query sees
     unit: Tensor  # the power of two, (R, 1)
     whole: list[ScorePart]
 
     def parts(self) -> Iterator[ScorePart]:
-        """No more ranges at a time than keep the device busy, to save memory."""
+        """As many ranges at a time as keep the device busy, and no more, to save memory."""
         for part in self.whole:
             count = self.query.numel() // part.query_width
             step = max(1, TOKENS // max(part.query_width, part.key_width))
@@ -72,8 +72,8 @@ class Rows(NamedTuple):
     def kernel(self, part: ScorePart) -> tuple[FactoredWeights | WeightTable, Tensor | None]:
         """The matrix of a part, relative to its own extreme keys, and how far these are behind.
 
-        `FactoredWeights` pay only if there are fewer scores between nodes than between points: few
-        points, or points in very many octaves, are better off with a `WeightTable`.
+        `FactoredWeights` pay off only if there are fewer scores between nodes than between points;
+        for few points, or points in very many octaves, a `WeightTable` is faster.
         """
         query, key = part.of_queries(self.query), part.of_keys(self.key)
         low, high = extremes(key, part.of_keys(self.lanes[-1]), part.triangular)
@@ -123,5 +123,5 @@ def extremes(key: Tensor, seen: Tensor, running: bool) -> tuple[Tensor, Tensor]:
 
 
 def best_of(query: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """The x or, for queries below 0, the -x of the key that weighs most."""
+    """The x, or -x for queries below 0, of the key with the largest weight."""
     return torch.where(query < 0, -low, high).clamp_min(NOBODY)

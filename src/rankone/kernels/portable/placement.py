@@ -1,4 +1,4 @@
-"""Points of many rows in the cells of a grid, whose octaves are blocks if they have points.
+"""Points of many rows in the cells of a grid; each octave that has points is a block.
 
 `chebyshev` says how points are put into cells. Blocks are numbered through all rows.
 """
@@ -34,12 +34,12 @@ def layout(dtype: torch.dtype) -> tuple[torch.dtype, int]:
 
 
 def range_of(dtype: torch.dtype) -> tuple[float, float]:
-    """The least origin of a grid, and the largest query: what is computed from them is normal."""
+    """The least origin of a grid, and the largest query: results computed from them are normal."""
     return (2.0**-1000, 2.0**1000) if dtype == torch.float64 else (2.0**-100, 2.0**100)
 
 
 class PlacedPoints(NamedTuple):
-    """The cells of points, and the blocks, each an octave of one half of one row, that have any."""
+    """The cells of points, and the blocks they lie in: octaves of one half of one row."""
 
     cell: Tensor  # (R, n): of each point, counted through all blocks
     t: Tensor  # (R, n): where it is in the cell, from -1 to 1
@@ -50,7 +50,7 @@ class PlacedPoints(NamedTuple):
     width: Tensor
 
     def spans(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Some points of every row at a time: which, in which cells, and where in them."""
+        """Some points of every row at a time: their columns, cells, and places in the cells."""
         for span in columns(self.t.shape):
             yield span, self.cell[:, span].flatten().long(), self.t[:, span].flatten()
 
@@ -61,7 +61,10 @@ def columns(shape: torch.Size) -> Iterator[slice]:
 
 
 def placed(points: Points, shape: torch.Size, reach: Tensor, opposite: Tensor) -> PlacedPoints:
-    """Points >= 0 in two halves; the largest of each row, (R, 1), here and in the other grid."""
+    """Place points >= 0 of two halves.
+
+    `reach` and `opposite`, (R, 1), are the largest point of each row here and in the other grid.
+    """
     dtype, device = reach.dtype, reach.device
     origin = torch.minimum(2 * power_of_two(reach), 8 / power_of_two(opposite))
     origin = origin.clamp_min(range_of(dtype)[0])

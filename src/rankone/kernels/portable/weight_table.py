@@ -47,6 +47,6 @@ class WeightTable:
                 y = self.query[rows, some, None]
                 x = self.key[rows, None]
                 distance = self.best[rows, some, None] - torch.where(y < 0, -x, x)
-                distance = distance.clamp_min_(0.0)  # only of keys that are not seen is it negative
+                distance = distance.clamp_min_(0.0)  # negative only for keys that are not seen
                 weights = (-y.abs() * distance).exp_()
                 yield rows, some, weights.tril_(k) if self.triangular else weights, distance
