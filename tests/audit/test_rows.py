@@ -158,6 +158,12 @@ def test_only_some_columns_are_needed_and_short_rows_are_filled(tmp_path: Path) 
     assert [row.origin for row in read_rows(path)] == [f"{path}, line 2", f"{path}, line 4"]
 
 
+def test_a_row_after_a_cell_of_two_lines_has_its_own_line(tmp_path: Path) -> None:
+    path = put(tmp_path / "r.csv", TABLE + 'a,7,"b\nc",X,Y,\na,8,d,X,Y,\n')
+    assert [row.token for row in read_rows(path)] == ["b\nc", "d"]
+    assert [row.origin for row in read_rows(path)] == [f"{path}, line 2", f"{path}, line 4"]
+
+
 def test_numbers_may_be_text_and_have_a_comma(tmp_path: Path) -> None:
     table = "score;" + TABLE.replace(",", ";") + "0,25;a; 7 ;b;X;Y;\n1E-3;a;8;b;X;Y;\n"
     assert [row.score for row in read_rows(put(tmp_path / "r.csv", table))] == [0.25, 0.001]
