@@ -18,6 +18,10 @@ class CorpusError(RankOneError):
     """The file is not a labelled corpus that can be read."""
 
 
+class RowsError(RankOneError):
+    """Rows with findings cannot be read, or do not fit the corpus that they are to correct."""
+
+
 class ConflictError(RankOneError):
     """The same context carries different labels, which the caller does not allow."""
 

@@ -147,7 +147,7 @@ def _read(
         return read_builtin(os.fspath(source), format, choice, scheme, lower, task)
     choice = asking.choice(choice)
     name, lines = read_lines(source)
-    kind = _guess(name, lines) if format == "auto" else format
+    kind = guess(name, lines) if format == "auto" else format
     remarks: tuple[str, ...] = ()
     unclear = format == "auto" and kind == "conll" and _suffix(name) not in CONLL
     if expected is not None and unclear and is_text(lines, name, expected):
@@ -177,7 +177,7 @@ def _read(
     return replace(corpus, reading=reading, remarks=remarks, seconds=seconds)
 
 
-def _guess(name: str, lines: list[str]) -> str:
+def guess(name: str, lines: list[str]) -> str:
     """Guess the format by the suffix of the name, or else by the first line that is not blank."""
     first = next((line for line in lines if not columns.blank(line)), "")
     kind = SUFFIXES.get(_suffix(name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,3 +52,15 @@ def opening(rows: Rows) -> NDArray[np.bool_]:
     before = np.roll(type_of, 1)
     before[np.array(rows.starts)] = -1
     return np.asarray(np.array([tag[0] == "I" for tag in kinds])[ids] & (before != type_of))
+
+
+def as_iob1(tags: Sequence[str]) -> list[str]:
+    """The IOB2 tags of one sentence as IOB1.
+
+    >>> as_iob1(["B-LOC", "I-LOC", "B-LOC", "B-PER", "O", "B-PER"])
+    ['I-LOC', 'I-LOC', 'B-LOC', 'I-PER', 'O', 'I-PER']
+    """
+    return [
+        f"I-{tag[2:]}" if tag[0] == "B" and tag[2:] != before[2:] else tag
+        for before, tag in zip(["O", *tags], tags, strict=False)
+    ]

@@ -19,14 +19,19 @@ MARK = "\ufeff"
 
 def read_lines(source: str | os.PathLike[str]) -> tuple[str, list[str]]:
     """The name of the file, for messages, and its lines."""
-    name, data = _bytes(source)
+    name, data = read_data(source)
     text = _decode(data, name)
     del data  # lines take several times as much memory
+    return name, lines_of(text)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text that has lost its first byte order mark, whatever ends them."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
         text = text if "\n" in text else text.replace("\r", "\n")
     # If files were concatenated, each may have begun with a byte order mark.
-    return name, text.removeprefix(MARK).replace("\n" + MARK, "\n").split("\n")
+    return text.removeprefix(MARK).replace("\n" + MARK, "\n").split("\n")
 
 
 def printable(name: str) -> str:
@@ -39,7 +44,8 @@ def most_bytes() -> int:
     return installed() // 32
 
 
-def _bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:
+def read_data(source: str | os.PathLike[str]) -> tuple[str, bytes]:
+    """The name of the file, for messages, and its bytes, unpacked."""
     if not isinstance(source, str | os.PathLike):
         raise CorpusError(
             f"a file cannot be named by {type(source).__name__}",
