@@ -24,8 +24,8 @@ from rankone.corpus.rows import Column
 from rankone.corpus.tallies import best, best_targets, tally_parts
 from rankone.progress import Progress
 
-ALONE = (str, os.PathLike, Corpus)
 Given = Corpus | str | os.PathLike[str] | Iterable[Any]
+FIRST, MORE = 1000, 8  # suspects to look for at first, and how many times as many each time after
 
 
 def inspect(
@@ -33,6 +33,7 @@ def inspect(
     *,
     against: Given | Sequence[Given] = (),
     suspects: int = 0,
+    above: float | None = None,
     probabilities: Floats | None = None,
     token_column: Column | None = None,
     label_column: Column | None = None,
@@ -43,17 +44,18 @@ def inspect(
     Takes whatever `memorize` takes (a corpus, a path, sentences, a dataset, a data frame), or a
     list of paths or corpora, which are read as one. `against` are other splits: sentences that
     leak, rows that contradict each other across files. `suspects` is how many of the tokens most
-    likely to be mislabelled to list; the other splits vote too. `probabilities` are those of any
-    model, one row per token of the corpus and one column per label, in the order of
-    ``corpus.label_names``.
+    likely to be mislabelled to list, and `above` a score above which all are listed; the other
+    splits vote too. `probabilities` are those of any model, one row per token of the corpus and one
+    column per label, in the order of ``corpus.label_names``.
 
     >>> inspect("builtin").ceilings["sequence"]
     Ceiling(accuracy=1.0, errors=0)
     """
-    own = join(_corpora(corpus, token_column, label_column))
+    own = join(_corpora(corpus, token_column, label_column) or [as_corpus([])])
     others = _corpora(against, token_column, label_column)
     seconds = {"read": own.seconds + sum(other.seconds for other in others)}
     started = time.perf_counter()
+    progress("inspect", 0.0)
     figures = _figures(own)
     whole, sizes = join([own, *others]), [part.n_sentences for part in (own, *others)]
     side = np.repeat(np.arange(len(sizes)), sizes)  # 0 is the corpus, i > 0 another split
@@ -61,16 +63,14 @@ def inspect(
         figures["conflicts"] = _conflicts_across(whole, side == 0)
     comparisons = []
     for i, other in enumerate(others, 1):
-        progress("compare", i / len(others))
+        progress("compare", (i - 1) / len(others))
         comparisons.append(compare(whole, side == 0, side == i, other.source))
     seconds["inspect"] = time.perf_counter() - started
     found: tuple[Suspect, ...] = ()
-    if suspects:
-        from rankone.audit.suspects import find_suspects  # which compiles its loops
-
+    if suspects or above is not None:
         progress("suspects", 0.0)
         started = time.perf_counter()
-        found = find_suspects(whole, own.n_tokens, suspects, probabilities)
+        found = _suspects(whole, own.n_tokens, suspects, above, probabilities)
         seconds["suspects"] = time.perf_counter() - started
     return Audit(**figures, against=tuple(comparisons), suspects=found, seconds=seconds)
 
@@ -79,10 +79,28 @@ def _corpora(
     given: Given | Sequence[Given], token_column: Column | None, label_column: Column | None
 ) -> list[Corpus]:
     """One corpus or several: a list of paths and corpora is several, of anything else sentences."""
-    several = isinstance(given, list | tuple) and all(
+    several = [given]
+    if isinstance(given, list | tuple) and all(
         isinstance(item, str | os.PathLike | Corpus) for item in given
-    )
-    return [as_corpus(item, token_column, label_column) for item in (given if several else [given])]
+    ):
+        several = [*given]
+    return [as_corpus(item, token_column, label_column) for item in several]
+
+
+def _suspects(
+    whole: Corpus, tokens: int, count: int, above: float | None, probabilities: Floats | None
+) -> tuple[Suspect, ...]:
+    """The `count` likeliest, and all that score above `above`."""
+    from rankone.audit.suspects import find_suspects  # which compiles its loops
+
+    if above is None:
+        return find_suspects(whole, tokens, count, probabilities)
+    most = max(count, FIRST)
+    found = find_suspects(whole, tokens, most, probabilities)
+    while len(found) == most and found[-1].score > above:
+        most *= MORE
+        found = find_suspects(whole, tokens, most, probabilities)
+    return tuple(s for i, s in enumerate(found) if i < count or s.score > above)
 
 
 def _figures(corpus: Corpus) -> dict[str, Any]:
@@ -94,13 +112,14 @@ def _figures(corpus: Corpus) -> dict[str, Any]:
     members = found["sequence"].members(sequence, corpus.label_ids)
     first = first_copies(corpus, sequence)
     copies = np.bincount(first)
+    longest = int(corpus.lengths.argmax())
     at_odds = np.unique(corpus.sentence_of[sequence[members]])  # first copies
     return {
         "source": corpus.source,
         "format": corpus.format,
         "columns": corpus.columns,
         "scheme": corpus.scheme,
-        "files": tuple(PYTHON if file is None else file for file in corpus.files),
+        "inputs": tuple(PYTHON if file is None else file for file in corpus.files),
         "sentences": corpus.n_sentences,
         "tokens": corpus.n_tokens,
         "vocabulary": len(corpus.vocabulary),
@@ -108,7 +127,8 @@ def _figures(corpus: Corpus) -> dict[str, Any]:
             corpus.label_names[i]: int(counts[i]) for i in np.argsort(-counts, kind="stable")
         },
         "longest": corpus.longest,
-        "longest_line": int(corpus.lines[corpus.offsets[corpus.lengths.argmax()]]),
+        "longest_line": int(corpus.lines[corpus.offsets[longest]]),
+        "longest_file": corpus.files[corpus.file_ids[longest]] or PYTHON,
         "mean_length": corpus.n_tokens / corpus.n_sentences,
         "sentences_with_repeated_token": sentences_with_repeats(corpus),
         "distinct_sentences": int((copies > 0).sum()),

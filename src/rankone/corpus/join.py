@@ -10,6 +10,7 @@ import numpy as np
 
 from rankone.corpus.corpus import Corpus, name_of_all
 from rankone.corpus.parts import numbered
+from rankone.corpus.rows import Column, Columns
 from rankone.errors import CorpusError
 
 SHOWN = 5  # labels that a message names
@@ -60,11 +61,13 @@ def join(corpora: Sequence[Corpus]) -> Corpus:
 def check_alike(one: Corpus, two: Corpus) -> None:
     """Refuse two corpora that were not written in the same way."""
     if "python" not in (one.format, two.format):
-        for what, option in (("format", "--format"), ("columns", "--label-column")):
-            ours, theirs = (getattr(corpus, what) for corpus in (one, two))
-            if ours != theirs:
+        for alike, what, option in (
+            (one.format == two.format, "format", "--format"),
+            (_same_columns(one.columns, two.columns), "columns", "--label-column"),
+        ):
+            if not alike:
                 raise CorpusError(
-                    f"read as {ours}, but {two.source} as {theirs}",
+                    f"read as {getattr(one, what)}, but {two.source} as {getattr(two, what)}",
                     where=one.source,
                     remedy=f"give files of one layout, or say how to read them ({option})",
                 )
@@ -81,6 +84,16 @@ def check_alike(one: Corpus, two: Corpus) -> None:
             where=one.source,
             remedy="choose the same label column (--label-column), or rename the labels",
         )
+
+
+def _same_columns(one: Columns, two: Columns) -> bool:
+    """Whether tokens and labels are in the same columns, from the left or from the right."""
+    pairs = ((one.token, two.token), (one.label, two.label))
+    return all(a == b or None is not _from_right(one, a) == _from_right(two, b) for a, b in pairs)
+
+
+def _from_right(columns: Columns, column: Column | None) -> int | None:
+    return columns.of - column if isinstance(column, int) and columns.of is not None else None
 
 
 def _some(names: set[str]) -> str:
