@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import shlex
@@ -11,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rankone
@@ -168,7 +168,7 @@ def test_reading_options_are_for_all_files_but_built_in_ones(run: Run, train: st
 
 SPLITS = {
     "wnut17": ("wnut17train.conll", ["emerging.dev.conll", "emerging.test.annotated"]),
-    "ud-english-ewt": ("en_ewt-ud-train.conllu.gz", ["en_ewt-ud-dev.conllu"]),
+    "ud-english-ewt": ("en_ewt-ud-dev.conllu", ["en_ewt-ud-test.conllu"]),
 }
 
 
@@ -279,14 +279,16 @@ def test_other_documents_are_no_baseline(run: Run, train: str) -> None:
         ("train.conll --baseline dev.conll", "--baseline without --fail-on"),
         ("train.conll --probabilities p.npy", "--probabilities without --suspects"),
         ("train.conll --probabilities p.npy --fail-on leaks --against dev.conll", "--suspects"),
-        ("train.conll --rows train.conll", "--rows would overwrite FILE"),
+        ("r.tsv --rows r.tsv", "--rows would overwrite FILE"),
         ("train.conll --out link.conll", "--out would overwrite FILE"),
         ("train.conll --against dev.conll --out dev.conll", "--out would overwrite --against"),
-        ("train.conll --fail-on conflicts --baseline b.json --rows b.json", "overwrite --baseline"),
-        ("train.conll --rows r --out r", "--rows and --out are the same file"),
-        ("train.conll --rows mine.txt", "mine.txt: is there already"),
+        ("train.conll --fail-on conflicts --baseline b.json --out b.json", "overwrite --baseline"),
+        ("train.conll --rows r.tsv --out r.tsv", "--rows and --out are the same file"),
+        ("train.conll --rows mine.csv", "mine.csv: is there already"),
+        ("train.conll --rows r.txt", "r.txt: rows are not kept in .txt files"),
+        ("train.conll --rows r", "ends in .csv, .tsv or .jsonl"),
         ("train.conll --out mine.txt", "mine.txt: is there already"),
-        ("train.conll --rows none/r", "no such directory"),
+        ("train.conll --rows none/r.csv", "no such directory"),
         ("train.conll --out .", "is a directory"),
         ("train.conll --apply rows --out new --against dev.conll", "does not go with --against"),
         ("train.conll --apply rows --out new --suspects 3", "does not go with --suspects"),
@@ -306,6 +308,8 @@ def test_other_documents_are_no_baseline(run: Run, train: str) -> None:
 def test_refusals(run: Run, train: str, words: str, message: str) -> None:
     Path("link.conll").symlink_to(train)
     Path("mine.txt").write_text("mine")
+    Path("mine.csv").write_text("mine")
+    Path("r.tsv").write_text("")
     Path("b.json").write_text("{}")
     Path("page.html").write_text("<!doctype html>")
     before = {path.name: path.read_bytes() for path in Path().iterdir()}
@@ -333,21 +337,32 @@ def test_splits_that_do_not_belong_together(run: Run, train: str) -> None:
 
 
 @pytest.mark.usefixtures("found")
-def test_rows_are_written_and_applied(run: Run, train: str) -> None:
-    pytest.importorskip("rankone.audit.rows")
-    pytest.importorskip("rankone.audit.apply")
-    asked = ("inspect", train, "--suspects", 1, "--rows", "rows.tsv", "--json")
-    assert run(*asked).json["files"] == ["rows.tsv"]
-    assert Path("rows.tsv").stat().st_size
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+def test_rows_are_written_and_applied(run: Run, train: str, ending: str) -> None:
+    rows = pytest.importorskip("rankone.audit.rows")
+    name = f"rows.{ending}"
+    asked = ("inspect", train, "--against", "dev.conll", "--suspects", 1, "--rows", name)
+    assert run(*asked, "--json").json["files"] == [name]
     again = run(*asked)
-    assert (again.code, "is there already" in again.err) == (2, True)  # it may have been edited
-    answer = run("inspect", train, "--apply", "rows.tsv", "--out", "new.conll", "--json")
-    assert (answer.code, answer.json["files"]) == (0, ["new.conll"])
-    assert len(rankone.read_corpus("new.conll").sentences) == 4
+    assert (again.code, "is there already" in again.err) == (2, True)  # it may have been marked
+    apply = ("inspect", train, "--apply", name, "--out")
+    answer = run(*apply, "same.conll", "--json")
+    assert (answer.code, answer.json["files"], answer.json["changed"]) == (0, ["same.conll"], 0)
+    assert Path("same.conll").read_text() == TRAIN
+    found = rows.read_rows(name)
+    assert [row.kind for row in found][:2] == ["suspect", "conflict"]
+    rows.write_rows([replace(row, accept="x" * (row.kind == "suspect")) for row in found], name)
+    shown = run(*apply, "new.conll")
+    assert shown.code == 0
+    assert f"train.conll, with the accepted corrections of {name}\n" in shown.out
+    assert "Wrote\n  new.conll\n" in shown.out
+    assert Path("new.conll").read_text() == TRAIN.replace("Ann O", "Ann B-PER")
     assert Path(train).read_text() == TRAIN
-    shown = run("inspect", train, "--apply", "rows.tsv", "--out", "newer.conll").out
-    assert "train.conll, with the corrections of rows.tsv\n" in shown
-    assert "Wrote\n  newer.conll\n" in shown
+    rows.write_rows([replace(row, accept="x" * (row.kind == "leak")) for row in found], name)
+    answer = run(*apply, "newer.conll")
+    assert (answer.code, "are for you" in answer.out) == (1, True)
+    other = run("inspect", "dev.conll", "--apply", name, "--out", "other.conll")
+    assert (other.code, "is it the one that was inspected?" in other.out) == (1, True)
 
 
 def test_a_page_is_written_and_may_be_written_anew(run: Run, train: str) -> None:
@@ -359,13 +374,15 @@ def test_a_page_is_written_and_may_be_written_anew(run: Run, train: str) -> None
 
 
 def test_probabilities_are_evidence(run: Run, train: str, found: list[Any]) -> None:
-    module = pytest.importorskip("rankone.audit.probabilities")
-    numpy = importlib.import_module("numpy")
-    numpy.save("p.npy", numpy.full((7, 2), 0.5))
-    assert callable(module.read_probabilities)
-    answer = run("inspect", train, "--suspects", 1, "--probabilities", "p.npy", "--quiet")
+    pytest.importorskip("rankone.audit.probabilities")
+    labels = np.array(["O", "B-PER", "B-LOC"])
+    np.savez("p.npz", probabilities=np.tile([0.25, 0.5, 0.25], (7, 1)), labels=labels)
+    asked = ("inspect", train, "--suspects", 1, "--probabilities", "p.npz")
+    answer = run(*asked, "--json")
     assert (answer.code, answer.err) == (0, "")
-    assert found[0]["probabilities"].shape == (7, 2)
+    (remark,) = answer.json["remarks"]
+    assert remark in run(*asked).out
+    assert found[0]["probabilities"][0] == pytest.approx([2 / 3, 1 / 3])  # B-PER comes first
 
 
 # The job and the hook that the documentation shows.

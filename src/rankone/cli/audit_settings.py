@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rankone.audit.gate import Gate
 
 PAGE = b"<!doctype html"
+ROWS = (".csv", ".tsv", ".jsonl")
 ANOTHER = "choose another path"
 
 
@@ -64,6 +65,12 @@ def check_find(given: Given) -> Gate | None:
         raise SettingError(
             "--probabilities without --suspects, which they are evidence for",
             remedy="add --suspects N",
+        )
+    if given.rows is not None and given.rows.suffix.lower() not in ROWS:
+        raise SettingError(
+            f"rows are not kept in {given.rows.suffix or 'such'} files",
+            where=str(given.rows),
+            remedy="choose a name that ends in .csv, .tsv or .jsonl",
         )
     _check_read(given)
     _check_written(given, [("--rows", given.rows), ("--out", given.out)])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rankone.audit import Audit, Comparison, Leak
 from rankone.audit.findings import Row, excerpt, listed
 from rankone.cli.console import print_lines, print_table, scheme_lines
 from rankone.plural import plural
+
+if TYPE_CHECKING:
+    from rankone.audit.apply import Applied
 
 INPUTS = {
     "majority": "nothing: the most frequent label",
@@ -29,10 +32,10 @@ KNOWN = {
 AGREE = {True: ", same labels", False: ", other labels", None: ""}
 
 
-def show(audit: Audit, asked: str) -> None:
+def show(audit: Audit, asked: str, remarks: Sequence[str] = ()) -> None:
     """Everything about an audit, except what only --json lists."""
     _show_figures(audit)
-    print_lines(*scheme_lines(audit.scheme, asked))
+    print_lines(*scheme_lines(audit.scheme, asked), *remarks)
     for comparison in audit.against:
         _show_comparison(audit, comparison)
     _show_leaks(audit)
@@ -41,17 +44,21 @@ def show(audit: Audit, asked: str) -> None:
     _show_suspects(audit)
 
 
-def show_applied(title: str, document: Mapping[str, Any]) -> None:
-    """What was done with rows: the figures of the report."""
-    figures = {key: value for key, value in document.items() if isinstance(value, int | float)}
+def show_applied(applied: Applied, title: str) -> None:
+    """What became of the rows that were accepted."""
     print_table(
         title,
         [
-            (key.replace("_", " "), f"{value:,}")
-            for key, value in figures.items()
-            if not isinstance(value, bool)
+            ("accepted rows applied", f"{applied.applied:,}"),
+            ("labels changed", f"{applied.changed:,}"),
+            ("accepted rows of other files", f"{applied.elsewhere:,}"),
+            ("accepted rows without a proposal", f"{applied.unlabelled:,}"),
         ],
     )
+    if applied.unlabelled:
+        print_lines("Rows without a proposal are for you: nothing is removed from a file.")
+    if not applied.applied and applied.elsewhere:
+        print_lines("No accepted row is of this file: is it the one that was inspected?")
 
 
 def _show_figures(audit: Audit) -> None:

@@ -21,7 +21,7 @@ def inspect(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Corpus, plain or gzipped; several files are read as one. - is standard input, "
             "`builtin` and `toy` are built in.",
             show_default=False,
@@ -66,7 +66,8 @@ def inspect(
         ),
     ] = None,
     rows: Annotated[
-        Path | None, options.out("PATH", "Write the findings here, as rows to review and edit.")
+        Path | None,
+        options.out("PATH", "Write the findings here, as rows to review: .csv, .tsv or .jsonl."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -75,7 +76,8 @@ def inspect(
     apply: Annotated[
         Path | None,
         typer.Option(
-            metavar="ROWS", help="Write FILE to --out with the corrections in these rows, reviewed."
+            metavar="ROWS",
+            help="Write FILE to --out with the corrections that you accepted in these.",
         ),
     ] = None,
     *,
@@ -110,11 +112,11 @@ def inspect(
             progress("read", i / len(parts))
             corpora.append(read_other(other, **how))
         own, others = join(corpora[: len(files)]), corpora[len(files) :]
-        chances = None
+        chances, remarks = None, list[str]()
         if probabilities is not None:
             from rankone.audit.probabilities import read_probabilities
 
-            chances = read_probabilities(probabilities, own)
+            chances = read_probabilities(probabilities, own, remark=remarks.append)
         audit = inspect(
             own,
             against=others,
@@ -135,8 +137,8 @@ def inspect(
             write_file(out, page(audit))
     console.report(
         output,
-        audit.to_json(),
-        lambda: audit_tables.show(audit, reading.scheme),
+        {**audit.to_json(), "remarks": remarks},
+        lambda: audit_tables.show(audit, reading.scheme, remarks),
         [path for path in (rows, out) if path is not None],
     )
     if failures:
@@ -165,6 +167,7 @@ def _correct(
     with console.working("apply", output):
         applied = apply(file, read_rows(rows), **reading.arguments())
         applied.save(out)
-    document = applied.to_json()
-    title = f"{file}, with the corrections of {rows}"
-    console.report(output, document, lambda: audit_tables.show_applied(title, document), [out])
+    document, title = applied.to_json(), f"{file}, with the accepted corrections of {rows}"
+    console.report(output, document, lambda: audit_tables.show_applied(applied, title), [out])
+    if not applied.ok:
+        raise typer.Exit(1)
