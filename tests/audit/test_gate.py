@@ -132,6 +132,8 @@ def test_suspects_fail_above_a_score() -> None:
         "(score 0.900): in [New York] today"
     ]
     assert len(failures("suspects>0.4", audit)) == 2
+    (late,) = failures("suspects", with_suspects(suspect(position=102, start=101)))
+    assert late.endswith(": in [New York] today")
     assert failures("suspects>0.9", audit) == []
     assert failures("conflicts", audit) == []
 
@@ -147,6 +149,7 @@ def test_suspects_fail_above_a_score() -> None:
         ({"file": "old/dev"}, True),
         ({"label": "B-PER O"}, True),
         ({"position": 1}, True),
+        ({"start": 2, "position": 3}, True),
         ({"sentence": ("in", "New", "York", "Tuesday")}, True),
         ({"token": "New York today", "label": "B-PER I-PER O", "lines": (7, 8, 9)}, True),
     ],
@@ -320,6 +323,12 @@ def test_all_suspects_above_a_score_are_found(monkeypatch: pytest.MonkeyPatch) -
     assert asked == [3, 1000, 8000, 1000, 1000, 1000, 8000, 64_000]
     audit = rankone.inspect("toy")
     assert (audit.suspects, "suspects" in audit.seconds) == ((), False)
+
+
+@pytest.mark.parametrize("settings", [{"suspects": -1}, {"probabilities": [[0.5, 0.5]] * 30}])
+def test_numbers_of_suspects_that_make_no_sense(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match="suspects=.*\n  remedy: give the number of suspects"):
+        rankone.inspect("toy", **settings)
 
 
 def test_no_corpus_at_all_is_refused() -> None:

@@ -102,7 +102,8 @@ class Suspect:
 
     Token k of the run stands on ``lines[k]``; ``token``, ``label`` and ``proposal`` are those of
     its tokens with blanks between them. ``position`` is the place of the first in the sentence,
-    from 1. ``score`` is the probability that the label is wrong, if one label in a hundred is.
+    from 1; a long sentence is kept for 100 tokens on either side, and begins at token ``start``.
+    ``score`` is the probability that the label is wrong, if one label in a hundred is.
     """
 
     file: str | None
@@ -114,7 +115,8 @@ class Suspect:
     score: float
     position: int
     lines: tuple[int, ...]
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[Evidence, ...] = ()
+    start: int = 1
 
 
 def rows_of(corpus: Corpus, sentences: list[int]) -> tuple[Row, ...]:

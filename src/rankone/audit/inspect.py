@@ -22,10 +22,14 @@ from rankone.corpus.join import join
 from rankone.corpus.read import as_corpus
 from rankone.corpus.rows import Column
 from rankone.corpus.tallies import best, best_targets, tally_parts
+from rankone.errors import SettingError
 from rankone.progress import Progress
 
 Given = Corpus | str | os.PathLike[str] | Iterable[Any]
-FIRST, MORE = 1000, 8  # suspects to look for at first, and how many times as many each time after
+ALONE = (str, os.PathLike, Corpus)
+FEW = 1000  # suspects to look for at least if a score decides how many there are
+SHARE = 50  # or one token in so many: rarely more are likelier to be wrong than not
+MORE = 8  # times as many, if that was not enough
 
 
 def inspect(
@@ -51,6 +55,10 @@ def inspect(
     >>> inspect("builtin").ceilings["sequence"]
     Ceiling(accuracy=1.0, errors=0)
     """
+    looked_for = suspects > 0 or above is not None
+    if suspects < 0 or (probabilities is not None and not looked_for):
+        what = f"suspects={suspects}" + (" with probabilities" if probabilities is not None else "")
+        raise SettingError(what, remedy="give the number of suspects to list, 1 or more")
     own = join(_corpora(corpus, token_column, label_column) or [as_corpus([])])
     others = _corpora(against, token_column, label_column)
     seconds = {"read": own.seconds + sum(other.seconds for other in others)}
@@ -67,7 +75,7 @@ def inspect(
         comparisons.append(compare(whole, side == 0, side == i, other.source))
     seconds["inspect"] = time.perf_counter() - started
     found: tuple[Suspect, ...] = ()
-    if suspects or above is not None:
+    if looked_for:
         progress("suspects", 0.0)
         started = time.perf_counter()
         found = _suspects(whole, own.n_tokens, suspects, above, probabilities)
@@ -79,12 +87,9 @@ def _corpora(
     given: Given | Sequence[Given], token_column: Column | None, label_column: Column | None
 ) -> list[Corpus]:
     """One corpus or several: a list of paths and corpora is several, of anything else sentences."""
-    several = [given]
-    if isinstance(given, list | tuple) and all(
-        isinstance(item, str | os.PathLike | Corpus) for item in given
-    ):
-        several = [*given]
-    return [as_corpus(item, token_column, label_column) for item in several]
+    several = isinstance(given, list | tuple) and all(isinstance(item, ALONE) for item in given)
+    items: Any = given if several else [given]
+    return [as_corpus(item, token_column, label_column) for item in items]
 
 
 def _suspects(
@@ -95,7 +100,7 @@ def _suspects(
 
     if above is None:
         return find_suspects(whole, tokens, count, probabilities)
-    most = max(count, FIRST)
+    most = max(count, FEW, tokens // SHARE)
     found = find_suspects(whole, tokens, most, probabilities)
     while len(found) == most and found[-1].score > above:
         most *= MORE

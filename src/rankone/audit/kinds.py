@@ -87,12 +87,13 @@ def suspects(found: Audit | Baseline) -> Iterator[Finding]:
         labels = suspect.label.split(" ")
         labels = labels if len(labels) == length else [suspect.label]  # which may hold blanks
         marks = tuple(
-            (words, _name(suspect.file), position + k, label) for k, label in enumerate(labels)
+            (words, suspect.start, _name(suspect.file), position + k, label)
+            for k, label in enumerate(labels)
         )
         text = (
             f"{suspect.token!r} (token {position}): {suspect.label}, more likely "
             f"{suspect.proposal} (score {suspect.score:.3f}): "
-            f"{excerpt(words, position - 1, length)}"
+            f"{excerpt(words, position - suspect.start, length)}"
         )
         yield Finding((Row(suspect.file, suspect.line),), text, marks, suspect.score)
 

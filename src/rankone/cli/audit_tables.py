@@ -180,7 +180,7 @@ def _show_suspects(audit: Audit) -> None:
             (
                 f"{s.score:.3f}  {Row(s.file, s.line)}: {s.token!r}: {s.label}, more likely "
                 f"{s.proposal}",
-                excerpt(s.sentence, s.position - 1, len(s.lines)),
+                excerpt(s.sentence, s.position - s.start, len(s.lines)),
             )
             for s in found[:SHOWN]
         ],

@@ -10,7 +10,6 @@ import numpy as np
 
 from rankone.corpus.corpus import Corpus, name_of_all
 from rankone.corpus.parts import numbered
-from rankone.corpus.rows import Column, Columns
 from rankone.errors import CorpusError
 
 SHOWN = 5  # labels that a message names
@@ -63,7 +62,7 @@ def check_alike(one: Corpus, two: Corpus) -> None:
     if "python" not in (one.format, two.format):
         for alike, what, option in (
             (one.format == two.format, "format", "--format"),
-            (_same_columns(one.columns, two.columns), "columns", "--label-column"),
+            (_same_columns(one, two), "columns", "--label-column"),
         ):
             if not alike:
                 raise CorpusError(
@@ -86,14 +85,14 @@ def check_alike(one: Corpus, two: Corpus) -> None:
         )
 
 
-def _same_columns(one: Columns, two: Columns) -> bool:
-    """Whether tokens and labels are in the same columns, from the left or from the right."""
-    pairs = ((one.token, two.token), (one.label, two.label))
-    return all(a == b or None is not _from_right(one, a) == _from_right(two, b) for a, b in pairs)
-
-
-def _from_right(columns: Columns, column: Column | None) -> int | None:
-    return columns.of - column if isinstance(column, int) and columns.of is not None else None
+def _same_columns(one: Corpus, two: Corpus) -> bool:
+    """Whether tokens and labels are in the same columns, or where the user said they are."""
+    for what in ("token", "label"):
+        columns = [getattr(corpus.columns, what) for corpus in (one, two)]
+        chosen = [corpus.reading.get(f"{what}_column") for corpus in (one, two)]
+        if columns[0] != columns[1] and (chosen[0] is None or chosen[0] != chosen[1]):
+            return False
+    return True
 
 
 def _some(names: set[str]) -> str:
