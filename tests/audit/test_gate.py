@@ -327,7 +327,7 @@ def test_all_suspects_above_a_score_are_found(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("settings", [{"suspects": -1}, {"probabilities": [[0.5, 0.5]] * 30}])
 def test_numbers_of_suspects_that_make_no_sense(settings: dict[str, Any]) -> None:
-    with pytest.raises(SettingError, match="suspects=.*\n  remedy: give the number of suspects"):
+    with pytest.raises(SettingError, match=r"suspects=.*\n  remedy: give the number of suspects"):
         rankone.inspect("toy", **settings)
 
 
