@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rankone.audit.findings import Duplicate, Leak, Suspect
 from rankone.corpus.conflicts import Conflict
-from rankone.documents import read_document
+from rankone.documents import parse_document, read_bytes
 from rankone.errors import BaselineError
 
 FIRST = "write it first: rankone inspect --json, with the same files and options"
@@ -35,7 +35,8 @@ class Baseline:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Baseline:
         """The report at `path`; anything else is refused."""
-        found = read_document(path, cls, error=BaselineError, remedy=AGAIN, missing=FIRST)
+        data = read_bytes(path, error=BaselineError, missing=FIRST)
+        found = parse_document(data, cls, path, error=BaselineError, remedy=AGAIN)
         for i, conflict in enumerate(found.conflicts):
             for label, lines in conflict.labels.items():
                 files = conflict.files.get(label, found.inputs[:1] * len(lines))
