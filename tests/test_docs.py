@@ -2,7 +2,8 @@
 
 The blocks of a page run from top to bottom in one directory, next to a few made-up corpora: each
 Python block and each line of a shell block in a process of its own (`warm.py`). A `text` block
-right after a Python block is what that prints. Commands in the README's table run after its blocks.
+right after a Python block is what that prints. Commands in the README's table run after its blocks,
+and so do those in workflows, where they stand.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import rankone
+import workflows
 from rankone.cli import COMMANDS
 from warm import Warm
 
@@ -49,6 +51,8 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands(block: Block) -> list[str]:
+    if block.kind == "yaml":
+        return workflows.commands(block.text)
     joined = block.text.replace("\\\n", " ")
     return [line for line in joined.splitlines() if line.strip() and not line.startswith("#")]
 
@@ -57,7 +61,8 @@ def commands(block: Block) -> list[str]:
 def home(tmp_path: Path) -> Path:
     """Where a reader may be: a directory with labelled files."""
     whole = rankone.builtin_corpus(90)
-    for name, part in (("train", slice(60)), ("valid", slice(60, 75)), ("test", slice(75, 90))):
+    parts = {"train": slice(60), "valid": slice(60, 75), "test": slice(75, 90)}
+    for name, part in {**parts, "dev": parts["valid"]}.items():
         text = "\n".join(
             "".join(f"{token}\t{label}\n" for token, label in zip(s.tokens, s.labels, strict=True))
             for s in whole.sentences[part]
@@ -75,19 +80,27 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
     process.close()
 
 
+def obey(command: str, home: Path, warm: Warm) -> None:
+    """Run a line of a shell block; `> FILE` at its end is all of the shell that there is."""
+    command, _, target = command.partition(" > ")
+    program, *arguments = shlex.split(command, comments=True)
+    assert program == "rankone", "a command nobody runs"
+    assert not re.search(r"[|<>&;$`*]", re.sub("'[^']*'", "", command)), "this needs a shell"
+    printed = warm.rankone(arguments, home)
+    if target:
+        (home / target).write_text(printed)
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda p: p.name)
 def test_every_block_runs_as_printed(page: Path, home: Path, warm: Warm) -> None:
     for block in blocks(page):
         if block.kind == "python":
             printed = warm.python(block.text, home)
             assert block.prints in (None, printed)
-        elif block.kind == "sh":
+        elif block.kind in ("sh", "yaml"):
             for command in commands(block):
                 if not command.startswith(ELSEWHERE):
-                    program, *arguments = shlex.split(command, comments=True)
-                    assert program == "rankone", "a command nobody runs"
-                    assert not re.search(r"[|<>&;$`*]", " ".join(arguments)), "this needs a shell"
-                    warm.rankone(arguments, home)
+                    obey(command, home, warm)
         else:
             assert block.kind in ("text", "bibtex", "json"), "a block nobody runs"
 

@@ -50,6 +50,10 @@ class CertificateError(RankOneError):
     """A certificate is missing, damaged or of another version."""
 
 
+class BaselineError(RankOneError):
+    """A baseline is missing, or is not what `rankone inspect --json` prints."""
+
+
 class OutputError(RankOneError):
     """The place to write to cannot be used."""
 

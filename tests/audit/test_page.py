@@ -101,7 +101,7 @@ def large(count: int, words: int, letters: int = 6, rows: int = 2) -> Audit:
     lines = list(range(rows))
     return replace(
         found,
-        files=("corpus.conll",),
+        inputs=("corpus.conll",),
         conflicts=tuple(
             Conflict(sentence[k % words], k % words + 1, list(sentence), {"A": lines, "B": [0]})
             for k in range(count)

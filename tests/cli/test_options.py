@@ -21,6 +21,7 @@ READS = ("inspect", "memorize", "certify", "explain", "train", "predict")
 # message speaks of that command.
 SPEAK: dict[str, tuple[str, ...]] = {
     "approximation": ("approximate",),
+    "audit": ("inspect",),
     "certification": ("certify",),
     "construct": ("memorize", "explain"),
     "corpus": READS,
@@ -31,6 +32,10 @@ SPEAK: dict[str, tuple[str, ...]] = {
     "theory": (),
     "training": ("train",),
     "construct/problem.py": ("memorize",),
+    "corpus/join.py": ("inspect",),
+    "cli/audit_settings.py": ("inspect",),
+    "cli/audit_tables.py": ("inspect",),
+    "corpus/label_columns.py": ("inspect",),
     "cli/console.py": ("inspect", "memorize"),
     "cli/running.py": ("train", "reproduce"),
     "cli/options.py": (),  # the options themselves

@@ -46,8 +46,8 @@ def digest(audit: Audit, limit: int = LIMIT) -> Json:
     directories that they have no need of, because a page is sent to people who have others.
     """
     seen = Seen()
-    whole = audit.files == (PYTHON,)
-    own = [audit.source] if whole else audit.files
+    whole = audit.inputs == (PYTHON,)
+    own = [audit.source] if whole else audit.inputs
     labels = list(audit.labels.items())
     findings: dict[str, Iterable[Json]] = {
         "leaks": (
@@ -155,7 +155,7 @@ def _leak(leak: Leak, seen: Seen) -> Json:
 
 def _conflict(conflict: Conflict, audit: Audit, seen: Seen) -> Json:
     """Its rows are those of the only file of the corpus, unless it says otherwise."""
-    only = None if conflict.unit == "sentence" else audit.files[0]
+    only = None if conflict.unit == "sentence" else audit.inputs[0]
     sides = [
         {
             "label": _cut(label),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from rankone.corpus.ceilings import Ceiling
+from rankone.corpus.conflicts import AROUND
 from rankone.corpus.corpus import Corpus
+
+SHOWN = 10  # rows that are spelled out
 
 
 @dataclass(frozen=True)
@@ -15,6 +20,10 @@ class Row:
 
     file: str | None
     line: int
+
+    def __str__(self) -> str:
+        """As compilers print it, so that editors find it."""
+        return f"sentence {self.line}" if self.file is None else f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ class Comparison:
     ``known`` and ``ceilings`` speak of the corpus (``here``) and of the other split (``there``),
     each as seen by a model that has memorised the other. A ceiling is the best accuracy that such
     a model can reach, by input: where the other split decides the label it is bound to it, and
-    elsewhere it may be right wherever any function can.
+    elsewhere (contexts that are new, labels equally frequent there) it does what is best.
     """
 
     file: str
@@ -123,3 +132,31 @@ def words_of(corpus: Corpus, sentence: int) -> tuple[str, ...]:
     """The tokens of a sentence."""
     first, behind = corpus.offsets[sentence : sentence + 2].tolist()
     return tuple(corpus.vocabulary[i] for i in corpus.token_ids[first:behind].tolist())
+
+
+def listed(rows: Sequence[Row]) -> str:
+    """Some rows, file by file, and how many more there are.
+
+    >>> listed([Row("train", 1), Row("train", 9), Row("dev", 4)])
+    'train:1, 9; dev:4'
+    """
+    groups = groupby(rows[:SHOWN], lambda row: row.file)
+    parts = [
+        ", ".join([str(next(group)), *(str(row.line) for row in group)]) for _, group in groups
+    ]
+    return "; ".join(parts) + (f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else "")
+
+
+def excerpt(words: Sequence[str], at: int | None = None, length: int = 1) -> str:
+    """The beginning of a sentence; or the words around `length` of them, which stand in brackets.
+
+    >>> excerpt(["I", "saw", "New", "York", "today"], 2, 2)
+    'I saw [New York] today'
+    """
+    if at is None:
+        shown = [*words[: 2 * AROUND]]
+        return " ".join(shown + ["..."] * (len(shown) < len(words)))
+    before, after = words[max(at - AROUND, 0) : at], words[at + length :][:AROUND]
+    parts = [*before, f"[{' '.join(words[at : at + length])}]", *after]
+    parts = ["..."] * (at > AROUND) + parts
+    return " ".join(parts + ["..."] * (at + length + AROUND < len(words)))

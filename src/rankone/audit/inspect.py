@@ -26,8 +26,8 @@ from rankone.corpus.tallies import best, best_targets, tally_parts
 from rankone.errors import SettingError
 from rankone.progress import Progress
 
-ALONE = (str, os.PathLike, Corpus)
 Given = Corpus | str | os.PathLike[str] | Iterable[Any]
+ALONE = (str, os.PathLike, Corpus)
 
 
 def inspect(
@@ -35,6 +35,7 @@ def inspect(
     *,
     against: Given | Sequence[Given] = (),
     suspects: int = 0,
+    above: float | None = None,
     probabilities: Floats | None = None,
     token_column: Column | None = None,
     label_column: Column | None = None,
@@ -45,20 +46,22 @@ def inspect(
     Takes whatever `memorize` takes (a corpus, a path, sentences, a dataset, a data frame), or a
     list of paths or corpora, which are read as one. `against` are other splits: sentences that
     leak, rows that contradict each other across files. `suspects` is how many of the tokens most
-    likely to be mislabelled to list; the other splits vote too. `probabilities` are those of any
-    model, one row per token of the corpus and one column per label, in the order of
-    ``corpus.label_names``.
+    likely to be mislabelled to list, and `above` a score above which all are listed; the other
+    splits vote too. `probabilities` are those of any model, one row per token of the corpus and one
+    column per label, in the order of ``corpus.label_names``.
 
     >>> inspect("builtin").ceilings["sequence"]
     Ceiling(accuracy=1.0, errors=0)
     """
-    if suspects < 0 or (probabilities is not None and not suspects):
+    looked_for = suspects > 0 or above is not None
+    if suspects < 0 or (probabilities is not None and not looked_for):
         what = f"suspects={suspects}" + (" with probabilities" if probabilities is not None else "")
         raise SettingError(what, remedy="give the number of suspects to list, 1 or more")
-    own = join(_corpora(corpus, token_column, label_column))
+    own = join(_corpora(corpus, token_column, label_column) or [as_corpus([])])
     others = _corpora(against, token_column, label_column)
     seconds = {"read": own.seconds + sum(other.seconds for other in others)}
     started = time.perf_counter()
+    progress("inspect", 0.0)
     figures = _figures(own)
     whole, sizes = join([own, *others]), [part.n_sentences for part in (own, *others)]
     side = np.repeat(np.arange(len(sizes)), sizes)  # 0 is the corpus, i > 0 another split
@@ -66,19 +69,19 @@ def inspect(
         figures["conflicts"] = _conflicts_across(whole, side == 0)
     comparisons = []
     for i, other in enumerate(others, 1):
-        progress("compare", i / len(others))
+        progress("compare", (i - 1) / len(others))
         comparisons.append(compare(whole, side == 0, side == i, other.source))
     seconds["inspect"] = time.perf_counter() - started
     found: tuple[Suspect, ...] = ()
-    if suspects:
+    if looked_for:
+        from rankone.audit.suspects import find_suspects  # which compiles its loops
+
         given = probabilities
         if given is not None:
             given = fit_distributions(np.asarray(given), own.label_names, own, "probabilities")
-        from rankone.audit.suspects import find_suspects  # which compiles its loops
-
         progress("suspects", 0.0)
         started = time.perf_counter()
-        found = find_suspects(whole, own.n_tokens, suspects, given)
+        found = find_suspects(whole, own.n_tokens, suspects, given, above=above)
         seconds["suspects"] = time.perf_counter() - started
     return Audit(**figures, against=tuple(comparisons), suspects=found, seconds=seconds)
 
@@ -101,13 +104,14 @@ def _figures(corpus: Corpus) -> dict[str, Any]:
     members = found["sequence"].members(sequence, corpus.label_ids)
     first = first_copies(corpus, sequence)
     copies = np.bincount(first)
+    longest = int(corpus.lengths.argmax())
     at_odds = np.unique(corpus.sentence_of[sequence[members]])  # first copies
     return {
         "source": corpus.source,
         "format": corpus.format,
         "columns": corpus.columns,
         "scheme": corpus.scheme,
-        "files": tuple(PYTHON if file is None else file for file in corpus.files),
+        "inputs": tuple(PYTHON if file is None else file for file in corpus.files),
         "sentences": corpus.n_sentences,
         "tokens": corpus.n_tokens,
         "vocabulary": len(corpus.vocabulary),
@@ -115,7 +119,8 @@ def _figures(corpus: Corpus) -> dict[str, Any]:
             corpus.label_names[i]: int(counts[i]) for i in np.argsort(-counts, kind="stable")
         },
         "longest": corpus.longest,
-        "longest_line": int(corpus.lines[corpus.offsets[corpus.lengths.argmax()]]),
+        "longest_line": int(corpus.lines[corpus.offsets[longest]]),
+        "longest_file": corpus.files[corpus.file_ids[longest]] or PYTHON,
         "mean_length": corpus.n_tokens / corpus.n_sentences,
         "sentences_with_repeated_token": sentences_with_repeats(corpus),
         "distinct_sentences": int((copies > 0).sum()),

@@ -8,6 +8,7 @@ from typing import Any
 from rankone.audit.findings import Comparison, Duplicate, Suspect
 from rankone.corpus.ceilings import Ceiling
 from rankone.corpus.conflicts import Conflict
+from rankone.corpus.corpus import PYTHON
 from rankone.corpus.rows import Columns
 
 ASKED = ("task", "asked")
@@ -21,6 +22,7 @@ class Audit:
     reach: ``majority`` (nothing), ``token``, ``set`` and ``multiset`` (the token and its sentence's
     tokens, unordered), ``sequence`` (whole sentence and position), ``prefix`` (sentence so far).
 
+    ``inputs`` are the files that were read; ``longest_line`` is a line of ``longest_file``.
     ``conflicts`` are contexts with several labels, and those that only another split contradicts;
     ``duplicates`` are sentences that stand in the corpus more than once; ``against`` compares the
     corpus with each other split; ``suspects`` are the tokens most likely to be mislabelled, the
@@ -31,7 +33,7 @@ class Audit:
     format: str
     columns: Columns
     scheme: str | None
-    files: tuple[str, ...]
+    inputs: tuple[str, ...]
     sentences: int
     tokens: int
     vocabulary: int
@@ -51,6 +53,7 @@ class Audit:
     suspects: tuple[Suspect, ...] = ()
     task: str = "tags"
     asked: int = 0
+    longest_file: str = PYTHON
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property

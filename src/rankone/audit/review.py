@@ -62,7 +62,7 @@ def rows_of_audit(audit: Audit) -> list[ReviewRow]:
     """
     return [
         *map(_suspect, audit.suspects),
-        *(row for conflict in audit.conflicts for row in _conflict(conflict, audit.files[0])),
+        *(row for conflict in audit.conflicts for row in _conflict(conflict, audit.inputs[0])),
         *(row for duplicate in audit.duplicates for row in _duplicate(duplicate)),
         *_leaks(audit),
     ]

@@ -18,7 +18,7 @@ from rankone.errors import RankOneError
 # Each is `rankone.cli.NAME.NAME`, imported when it is called. The line shown by `rankone --help` is
 # the first of the command's own help, and is repeated here; a test keeps the two equal.
 COMMANDS = {
-    "inspect": "Find the best accuracy any model could reach on this file, and contradicting rows.",
+    "inspect": "Find contradicting rows, leaks, likely errors, and the best possible score.",
     "memorize": "Build a one-layer rank-1 Transformer that labels every token of the file right.",
     "certify": "Prove or refute that the weights tell all contexts apart and label every token "
     "right.",

@@ -1,95 +1,173 @@
-"""rankone inspect FILE"""
+"""rankone inspect FILE..."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from rankone.cli import options
 from rankone.cli.bundles import bundled
-from rankone.plural import plural
 
 if TYPE_CHECKING:
-    from rankone.audit import Audit
+    from rankone.audit.gate import Failure
 
-INPUTS = {
-    "majority": "nothing: the most frequent label",
-    "token": "the token alone",
-    "set": "token and set of tokens in the sentence",
-    "multiset": "token and multiset of tokens",
-    "prefix": "the sentence up to the token (causal)",
-    "sequence": "the whole sentence and the position",
-}
-SHOWN = 10
+GATE = "Failing a job"
 
 
 @bundled
 def inspect(
-    file: options.File,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE",
+            help="Corpus, plain or gzipped; several files are read as one. - is standard input, "
+            "`builtin` and `toy` are built in.",
+            show_default=False,
+        ),
+    ],
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            metavar="FILE",
+            help="Another split: find what leaks, and what contradicts it; can be repeated.",
+        ),
+    ] = None,
+    suspects: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, max=10**9, help="List the N labels most likely to be wrong."
+        ),
+    ] = 0,
+    probabilities: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Label probabilities of a model of yours, as evidence for suspects.",
+        ),
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Exit with status 1 on any of: leaks, near-leaks, conflicts, duplicates, "
+            "suspects>0.95 (separated by commas).",
+            rich_help_panel=GATE,
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Output of an earlier `inspect --json`: its findings do not fail.",
+            rich_help_panel=GATE,
+        ),
+    ] = None,
+    rows: Annotated[
+        Path | None,
+        options.out("PATH", "Write the findings here, as rows to review: .csv, .tsv or .jsonl."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        options.out("PATH", "Write the findings here, as a web page; with --apply, the corpus."),
+    ] = None,
+    apply: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="ROWS",
+            help="Write FILE to --out with the corrections that you accepted in these.",
+        ),
+    ] = None,
     *,
     reading: options.Reading,
     output: options.Output,
 ) -> None:
-    """Find the best accuracy any model could reach on this file, and contradicting rows."""
+    """Find contradicting rows, leaks, likely errors, and the best possible score.
+
+    The score is the best accuracy that any model could reach on these labels, by what it sees.
+    """
+    from rankone.cli import audit_settings
+
+    given = audit_settings.Given(
+        tuple(files), tuple(against or ()), suspects, probabilities, fail_on, baseline, rows, out
+    )
+    if apply is not None:
+        _correct(files[0], apply, audit_settings.check_apply(given, apply), reading, output)
+        return
+    gate = audit_settings.check_find(given)
+    from rankone.audit.baseline import Baseline
     from rankone.audit.inspect import inspect
-    from rankone.cli import console
-    from rankone.corpus import read_corpus
+    from rankone.cli import audit_tables, console
+    from rankone.corpus import join, read_corpus
+    from rankone.corpus.read import read_other
+    from rankone.files import write_file
 
     with console.working("read", output) as progress:
-        corpus = read_corpus(file, **reading.arguments())
-        progress("inspect", 0.0)
-        audit = inspect(corpus)
-    console.report(output, audit.to_json(), lambda: _show(audit, reading.scheme))
+        known = None if baseline is None else Baseline.read(baseline)
+        how, parts = reading.arguments(), [*given.files, *given.against]
+        corpora = [read_corpus(parts[0], **how)]
+        for i, other in enumerate(parts[1:], 1):
+            progress("read", i / len(parts))
+            corpora.append(read_other(other, **how))
+        own, others = join(corpora[: len(files)]), corpora[len(files) :]
+        chances, remarks = None, list[str]()
+        if probabilities is not None:
+            from rankone.audit.probabilities import read_probabilities
+
+            chances = read_probabilities(probabilities, own, remark=remarks.append)
+        audit = inspect(
+            own,
+            against=others,
+            suspects=suspects,
+            above=None if gate is None else gate.score,
+            probabilities=chances,
+            progress=progress,
+        )
+        failures = () if gate is None else gate.failures(audit, known)
+        progress("write", 0.0)
+        if rows is not None:
+            from rankone.audit.rows import write_rows
+
+            write_rows(audit, rows)
+        if out is not None:
+            from rankone.audit.page import page
+
+            write_file(out, page(audit))
+    console.report(
+        output,
+        {**audit.to_json(), "remarks": remarks},
+        lambda: audit_tables.show(audit, reading.scheme, remarks),
+        [path for path in (rows, out) if path is not None],
+    )
+    if failures:
+        _fail(failures, fail_on, err=output.silent)
 
 
-def _show(audit: Audit, asked: str) -> None:
+def _fail(failures: tuple[Failure, ...], asked: str | None, *, err: bool) -> None:
+    """Every finding that fails, on a line of its own; standard output stays one JSON object."""
     from rankone.cli import console
+    from rankone.plural import plural
 
-    where = "sentence" if audit.format == "python" else "line"
-    copies = plural(audit.disagreeing_copies, "copy", "copies")
-    share = audit.sentences_with_repeated_token / audit.sentences
-    console.print_table(
-        audit.source if audit.format == "python" else f"{audit.source} ({audit.format})",
-        [
-            *([("read from", str(audit.columns))] if str(audit.columns) else []),
-            ("sentences", f"{audit.sentences:,}"),
-            ("tokens", f"{audit.tokens:,}"),
-            ("different tokens", f"{audit.vocabulary:,}"),
-            (
-                "longest sentence",
-                f"{plural(audit.longest, 'token')} ({where} {audit.longest_line:,})",
-            ),
-            ("mean length", f"{audit.mean_length:.2f}"),
-            (
-                "sentences with a repeated token",
-                f"{audit.sentences_with_repeated_token:,} ({share:.2%})",
-            ),
-            ("surplus copies of a sentence", f"{audit.surplus_copies:,}"),
-            (
-                "repeated sentences at odds",
-                f"{audit.disagreeing_sequences:,} ({copies})",
-            ),
-        ],
-    )
-    console.print_table(
-        "Labels",
-        [(name, f"{n:,}", f"{n / audit.tokens:.2%}") for name, n in audit.labels.items()],
-        ("label", "tokens", "share"),
-    )
-    console.print_table(
-        "Ceilings: the best any function of this input can do",
-        [
-            (seen, f"{audit.ceilings[key].accuracy:.4%}", f"{audit.ceilings[key].errors:,}")
-            for key, seen in INPUTS.items()
-        ],
-        ("input", "accuracy", "errors"),
-    )
-    console.print_lines(*console.scheme_lines(audit.scheme, asked))
-    if not audit.conflicts:
-        console.print_lines("No conflicts: the sequence determines every label.")
-        return
-    places = plural(len(audit.conflicts), "place")
-    console.print_lines(f"Conflicts: {places} in equal sentences")
-    for conflict in audit.conflicts[:SHOWN]:
-        console.print_lines(f"  {conflict}", f"    {conflict.excerpt()}")
-    if len(audit.conflicts) > SHOWN:
-        console.print_lines(f"  and {len(audit.conflicts) - SHOWN:,} more (--json lists all)")
+    title = f"Failed: {plural(len(failures), 'finding')} (--fail-on {asked})"
+    for line in (title, *(f"  {failure}" for failure in failures)):
+        typer.echo(console.plain(line), err=err)
+    raise typer.Exit(1)
+
+
+def _correct(
+    file: str, rows: Path, out: Path, reading: options.Reading, output: options.Output
+) -> None:
+    """Write the file anew with the corrections of these rows."""
+    from rankone.audit.apply import apply
+    from rankone.audit.rows import read_rows
+    from rankone.cli import audit_tables, console
+
+    with console.working("apply", output):
+        applied = apply(file, read_rows(rows), **reading.arguments())
+        applied.save(out)
+    document, title = applied.to_json(), f"{file}, with the accepted corrections of {rows}"
+    console.report(output, document, lambda: audit_tables.show_applied(applied, title), [out])
+    if not applied.ok:
+        raise typer.Exit(1)

@@ -60,11 +60,13 @@ def join(corpora: Sequence[Corpus]) -> Corpus:
 def check_alike(one: Corpus, two: Corpus) -> None:
     """Refuse two corpora that were not written in the same way."""
     if "python" not in (one.format, two.format):
-        for what, option in (("format", "--format"), ("columns", "--label-column")):
-            ours, theirs = (getattr(corpus, what) for corpus in (one, two))
-            if ours != theirs:
+        for alike, what, option in (
+            (one.format == two.format, "format", "--format"),
+            (_same_columns(one, two), "columns", "--label-column"),
+        ):
+            if not alike:
                 raise CorpusError(
-                    f"read as {ours}, but {two.source} as {theirs}",
+                    f"read as {getattr(one, what)}, but {two.source} as {getattr(two, what)}",
                     where=one.source,
                     remedy=f"give files of one layout, or say how to read them ({option})",
                 )
@@ -81,6 +83,16 @@ def check_alike(one: Corpus, two: Corpus) -> None:
             where=one.source,
             remedy="choose the same label column (--label-column), or rename the labels",
         )
+
+
+def _same_columns(one: Corpus, two: Corpus) -> bool:
+    """Whether tokens and labels are in the same columns, or where the user said they are."""
+    for what in ("token", "label"):
+        columns = [getattr(corpus.columns, what) for corpus in (one, two)]
+        chosen = [corpus.reading.get(f"{what}_column") for corpus in (one, two)]
+        if columns[0] != columns[1] and (chosen[0] is None or chosen[0] != chosen[1]):
+            return False
+    return True
 
 
 def _some(names: set[str]) -> str:

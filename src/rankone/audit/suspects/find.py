@@ -33,9 +33,15 @@ LEAST = 1e-5  # probabilities below it count as this
 
 
 def find_suspects(
-    corpus: Corpus, tokens: int, count: int, probabilities: Floats | None = None
+    corpus: Corpus,
+    tokens: int,
+    count: int,
+    probabilities: Floats | None = None,
+    *,
+    above: float | None = None,
 ) -> tuple[Suspect, ...]:
-    """Of the first `tokens` of a corpus, the `count` likeliest to be mislabelled; all tokens vote.
+    """Of the first `tokens` of a corpus, the `count` likeliest to be mislabelled, and all whose
+    score is above `above`; all tokens vote.
 
     `probabilities` are those of a model for these tokens, one column per label.
     """
@@ -53,7 +59,9 @@ def find_suspects(
     alone = margins(scores, tags.ids)
     odds = (alone + np.minimum(alone, edits.odds)) / 2
     chances = sigmoid(odds + offset)
-    return Reporter(corpus, tags, windows, edits).report(chances[:tokens], odds[:tokens], count)
+    return Reporter(corpus, tags, windows, edits).report(
+        chances[:tokens], odds[:tokens], count, 1.0 if above is None else above
+    )
 
 
 def _check_size(corpus: Corpus, labels: int) -> None:

@@ -27,12 +27,14 @@ class Reporter:
     windows: dict[str, Groups]
     edits: Edits
 
-    def report(self, chances: Floats, odds: Floats, count: int) -> tuple[Suspect, ...]:
-        """The best edits that do not overlap, the likeliest first."""
+    def report(
+        self, chances: Floats, odds: Floats, count: int, above: float
+    ) -> tuple[Suspect, ...]:
+        """The best edits that do not overlap, the likeliest first: `count`, and all above."""
         taken = np.zeros(self.corpus.n_tokens, dtype=bool)
         found: list[tuple[int, Suspect]] = []
         for token in np.argsort(-odds, kind="stable").tolist():
-            if len(found) == count:
+            if len(found) >= count and chances[token] <= above:
                 break
             if taken[token] or self.tags.ids[token] < 0:
                 continue
