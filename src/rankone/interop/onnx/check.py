@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankone.arrays import Bools, Floats, Ints
-from rankone.interop.onnx.rounding import Rounding
+from rankone.interop.onnx.rounding import Rounding, own_logits
 from rankone.interop.onnx.sentences import Padding, run
-from rankone.nn import Evaluator, Model
+from rankone.nn import Model
 from rankone.plural import plural
 from rankone.spans import spans
 
@@ -54,7 +54,7 @@ class Compared:
         line = f"{self.source}: {plural(self.tokens, 'token')}, {labels}, {within}"
         if self.steep:
             steep = plural(self.steep, "token")
-            line += f" (but for {steep} on steep ramps: {self.steep_difference:.2g})"
+            line += f" (but for {steep} where rounding grows: {self.steep_difference:.2g})"
         return line
 
 
@@ -70,14 +70,12 @@ def compare(
 ) -> Compared:
     """Every sentence ``offsets[j]:offsets[j + 1]`` of rows of the table, in all `paddings`."""
     network, rng = model.network, np.random.default_rng(0)
-    weight, bias = (x.detach().numpy() for x in (network.head.weight, network.head.bias))
-    evaluator, rounding = Evaluator(network), Rounding(network)
+    rounding = Rounding(network)
     difference, steep_difference, steep, far, wrong = 0.0, 0.0, 0, 0, 0
     for first, last in spans(offsets):
         ids = rows[offsets[first] : offsets[last]]
         bounds = offsets[first : last + 1] - offsets[first]
-        own = evaluator.run(ids, bounds, lambda z: (weight @ z + bias[:, None]).T)
-        logits = np.asarray(own, dtype=np.float64)
+        logits = own_logits(network, ids, bounds)
         labels, scale = model.label_ids(ids, bounds), np.maximum(1.0, np.abs(logits))
         lengths = np.diff(bounds)
         usual = np.repeat(rounding.tolerance(lengths), lengths)[:, None]

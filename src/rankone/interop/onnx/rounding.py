@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from rankone.arrays import Floats, Ints
+from rankone.arrays import Bools, Floats, Ints
 from rankone.certification.attention_balls import array, by_blocks, hardest
 from rankone.certification.ball_arithmetic import Balls, linear, up
 from rankone.certification.exact_pieces import ExactPieces
 from rankone.deadline import tick
-from rankone.nn import FeedForward, Rank1FeedForward, TokenClassifier
+from rankone.nn import Evaluator, FeedForward, Rank1FeedForward, TokenClassifier
 from rankone.nn.layers import AttentionLayer, FeedForwardLayer
 from rankone.spans import places, spans
 
@@ -38,33 +38,56 @@ class Rounding:
 
     def __init__(self, network: TokenClassifier) -> None:
         number = torch.finfo(network.dtype)
-        self.u, self.tiny = number.eps / 2, number.tiny
-        self.causal, self.dim = network.shape.causal, network.shape.dim
+        self.network, self.u, self.tiny = network, number.eps / 2, number.tiny
+        self.causal, self.fixed = network.shape.causal, roundings(network)
         self.table = array(network.table)
         self.positions = None if network.positions is None else array(network.positions)
         self.attentions = [block.attention for block in network.blocks]
         self.feedforwards = [self._feedforward(block.feedforward) for block in network.blocks]
         self.weight, self.bias = array(network.head.weight), array(network.head.bias)[:, None]
-        self.fixed, self.blocks = roundings(network), len(network.blocks)
 
     def tolerance(self, lengths: Ints) -> Floats:
         """For tokens of sentences this long: what rounding does to numbers whose errors do not
         grow on their way, relative to a logit; in float64 a rounder number that is far above it.
-
-        A logit goes through a certain number of roundings one after the other, of which 2n in each
-        block are those of an average of n values.
         """
-        return np.maximum(TOLERANCE, 2 * self._gamma(self.fixed + 2 * self.blocks * lengths))
+        return np.maximum(TOLERANCE, 2 * self._gamma(self._roundings(lengths)))
 
     def room(self, rows: Ints, offsets: Ints) -> Floats:
-        """For every logit, (tokens, labels), twice the radius of its ball; 0 where it is infinite.
+        """What rounding explains where errors do grow, for every logit, (tokens, labels): twice the
+        radius of its ball, unless the balls leave the label open.
 
-        It is above the tolerance where errors grow: where a token stands on a steep ramp between
-        two labels, for instance, by the slope (10^6 and more) times the last digit of its place.
+        Errors grow by the slope (10^6 and more) where a token stands on a steep ramp between two
+        labels, for instance. Balls hold the worst of all runs; those of several blocks are mostly
+        so wide that they explain nothing. Then there is no room in float64; in float32 that which
+        was `measured`.
         """
-        logits = (self._affine(self.weight, z, self.bias) for z in self.features(rows, offsets))
-        radii = [balls.rad.T for balls in logits]
-        return 2 * np.nan_to_num(np.concatenate(radii), nan=0.0, posinf=0.0)
+        found, sure = [], []
+        for z in self.features(rows, offsets):
+            logits = self._affine(self.weight, z, self.bias)
+            found.append(2 * logits.rad.T)
+            sure.append(decided(logits))
+        room, known = np.concatenate(found), np.concatenate(sure)
+        if known.all():
+            return room
+        narrow = self.network.dtype != torch.float64
+        other = self.measured(rows, offsets) if narrow else np.zeros_like(room)
+        return np.where(known[:, None], room, other)
+
+    def measured(self, rows: Ints, offsets: Ints) -> Floats:
+        """How far off the network's own run is somewhere in the sentence, which its run in float64
+        tells, times the number of roundings: each may do as much as all of that run did together.
+        """
+        own, exact = (
+            own_logits(self.network, rows, offsets, dtype)
+            for dtype in (self.network.dtype, torch.float64)
+        )
+        lengths, sizes = np.diff(offsets), np.maximum(1.0, np.abs(own))
+        off = np.maximum.reduceat((np.abs(own - exact) / sizes).max(1), offsets[:-1])
+        return np.asarray(np.repeat(self._roundings(lengths) * off, lengths)[:, None] * sizes)
+
+    def _roundings(self, lengths: Ints) -> Ints:
+        """Those that a logit goes through, one after the other: 2n are of averages of n values."""
+        return np.asarray(self.fixed + 2 * len(self.attentions) * lengths)
 
     def features(self, rows: Ints, offsets: Ints) -> Iterator[Balls]:
         """What the last block puts out, (d, tokens) of whole sentences."""
@@ -176,6 +199,27 @@ def roundings(network: TokenClassifier) -> int:
         count += dim + s + SCORE + EXP + 3 + s * len(heads) + 1
         count += dim + 1 + (2 if isinstance(layer, Rank1FeedForward) else layer.hidden + 1) + 1
     return count
+
+
+def own_logits(
+    network: TokenClassifier, rows: Ints, offsets: Ints, dtype: torch.dtype | None = None
+) -> Floats:
+    """Those that `predict` decides by, (tokens, labels), computed in this type (the network's)."""
+    weight, bias = (
+        x.detach().to(dtype or network.dtype).numpy()
+        for x in (network.head.weight, network.head.bias)
+    )
+    found = Evaluator(network, dtype).run(rows, offsets, lambda z: (weight @ z + bias[:, None]).T)
+    return np.asarray(found, dtype=np.float64)
+
+
+def decided(logits: Balls) -> Bools:
+    """For which tokens, as columns, one label is the best wherever in the balls the logits are."""
+    lower, upper = logits.lower(), logits.upper()
+    best = logits.mid.argmax(0)[None]
+    np.put_along_axis(upper, best, -np.inf, 0)
+    sure = np.take_along_axis(lower, best, 0)[0] > upper.max(0)
+    return np.asarray(sure & np.isfinite(logits.rad).all(0))
 
 
 def size(balls: Balls) -> Floats:
