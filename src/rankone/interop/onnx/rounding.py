@@ -54,24 +54,22 @@ class Rounding:
 
     def room(self, rows: Ints, offsets: Ints) -> Floats:
         """What rounding explains where errors do grow, for every logit, (tokens, labels): twice the
-        radius of its ball, unless the balls leave the label open.
+        radius of its ball; 0 where it is infinite.
 
         Errors grow by the slope (10^6 and more) where a token stands on a steep ramp between two
-        labels, for instance. Balls hold the worst of all runs; those of several blocks are mostly
-        so wide that they explain nothing. Then there is no room in float64; in float32 that which
-        was `measured`.
+        labels, for instance. Balls hold the worst of all runs, so float32 balls of several blocks
+        are mostly too wide to tell anything. Where they leave the label open, float32 has room for
+        what was `measured` instead.
         """
         found, sure = [], []
         for z in self.features(rows, offsets):
             logits = self._affine(self.weight, z, self.bias)
-            found.append(2 * logits.rad.T)
+            found.append(np.where(np.isfinite(logits.rad), 2 * logits.rad, 0.0).T)
             sure.append(decided(logits))
         room, known = np.concatenate(found), np.concatenate(sure)
-        if known.all():
+        if self.network.dtype == torch.float64 or known.all():
             return room
-        narrow = self.network.dtype != torch.float64
-        other = self.measured(rows, offsets) if narrow else np.zeros_like(room)
-        return np.where(known[:, None], room, other)
+        return np.where(known[:, None], room, self.measured(rows, offsets))
 
     def measured(self, rows: Ints, offsets: Ints) -> Floats:
         """How far off the network's own run is somewhere in the sentence, which its run in float64
