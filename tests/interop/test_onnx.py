@@ -515,7 +515,7 @@ def test_room_is_what_rounding_explains(dtype):
     found = Rounding(network).room(np.array([FLAT, RAMP]), np.array([0, 1, 2]))
     assert found.shape == (2, LABELS)
     ulp = 1024 * UNIT[dtype] * STEEP[dtype] * np.array([1.0, 2.0, 3.0])
-    assert (found[RAMP] > ulp).all()
+    assert (found[RAMP] > 3 * ulp).all()  # two roundings, of h and of s, in each of two runs
     assert (found[RAMP] < 20 * ulp).all()
     assert (found[FLAT] < 1000 * UNIT[dtype]).all()
 
