@@ -117,28 +117,31 @@ def assert_balls(network: TokenClassifier, features: Floats) -> None:
     assert np.median(balls.rad) < truth.TOLERANCE[torch.float64]
 
 
+@each_dtype
 @each_shape
 @torch.no_grad()
-def test_the_graph_of_onnx(shape: Architecture) -> None:
+def test_the_graph_of_onnx(shape: Architecture, dtype: torch.dtype) -> None:
     """The module that is traced."""
     graph = pytest.importorskip("rankone.interop.onnx.graph")
-    model = networks.model(shape, 3)
+    model = networks.model(shape, 3, dtype)
     ids, real = padded()
     found = graph.Graph(model.network)(ids, real.long())[real]
+    assert found.dtype == dtype
     truth.assert_close(found, expected(model)[1])
 
 
-def test_the_file_of_onnx() -> None:
-    """In float64 whatever the weights are, which it holds exactly; for sentences of any length."""
+@each_dtype
+def test_the_file_of_onnx(dtype: torch.dtype) -> None:
+    """In the type of the weights, for sentences of any length."""
     serialize = pytest.importorskip("rankone.interop.onnx.serialize")
     export = pytest.importorskip("rankone.interop.onnx.export")
-    network = networks.of_every_kind(3, causal=True).float().double().requires_grad_(False)
+    network = networks.of_every_kind(3, causal=True).to(dtype).requires_grad_(False)
     model = Model(network, networks.WORDS, networks.LABELS)
     session = export.opened(serialize.serialize(model))
     ids, real = padded()
     given = {"input_ids": ids.numpy(), "attention_mask": real.long().numpy()}
     (logits,) = session.run(["logits"], given)
-    assert logits.dtype == np.float64
+    assert torch.from_numpy(logits).dtype == dtype
     truth.assert_close(logits[real.numpy()], expected(model)[1])
     given = {name: np.ones((1, 40), dtype=np.int64) for name in given}
     assert np.isfinite(session.run(["logits"], given)[0]).all()

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx as onnx_file
 import onnxruntime
 import pytest
 import torch
@@ -114,6 +116,36 @@ def test_a_trained_model(run: Run, tmp_path: Path) -> None:
         "ceiling of any",
     ):
         assert said in card
+
+
+def test_a_trained_model_runs_in_onnxruntime(run: Run, tmp_path: Path) -> None:
+    """In float32, as it was trained, without a float64 in it; labels are those of `predict`."""
+    home, path = tmp_path / "run", tmp_path / "graph.onnx"
+    settings = ("--epochs", 2, "--depth", 2, "--dim", 8, "--quiet")
+    assert run("train", "builtin", "--out", home, *settings).code == 0
+    answer = run("export", home, "--onnx", path, "--corpus", "builtin", "--json")
+    assert answer.code == 0, answer.err
+    checked = {part["source"]: part for part in answer.json["onnx"]["compared"]}
+    assert checked["builtin"]["tokens"] == 16525
+    assert all(part["wrong"] == part["steep"] == 0 for part in checked.values())
+    assert 0 < answer.json["onnx"]["difference"] < 2e-5
+    tensors = onnx_file.load(path).graph.initializer
+    assert {t.data_type for t in tensors} == {
+        onnx_file.TensorProto.FLOAT,
+        onnx_file.TensorProto.INT64,
+    }
+    session, model = onnxruntime.InferenceSession(path), rankone.load(home)
+    assert model.network.dtype == torch.float32
+    for sentence in CORPUS.sentences:
+        ids = model.rows(list(sentence.tokens))[None]
+        given = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        (logits,) = session.run(["logits"], given)
+        assert logits.dtype == np.float32
+        found = [model.labels[i] for i in logits[0].argmax(-1)]
+        assert found == model.predict([sentence])[0]
+        with torch.no_grad():
+            own = model.network(torch.from_numpy(ids))[0]
+        torch.testing.assert_close(torch.from_numpy(logits[0]), own, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.usefixtures("quick")

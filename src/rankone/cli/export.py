@@ -39,7 +39,7 @@ def export(
 
     Weights loaded by transformers must be the same bit for bit.
 
-    onnxruntime must give the same labels as the model, and the same logits within 1e-9.
+    onnxruntime must give the same labels as the model, and the same logits up to rounding.
     """
     from rankone.cli import console
 

@@ -35,6 +35,9 @@ OTHERS = (
 )
 
 
+WIDER = "export it in float64 (`train --dtype float64`, or `model.network.double()`); or "
+
+
 @dataclass(frozen=True)
 class OnnxExport:
     """The file, and how it compared with the model: ``difference`` is the largest of two logits,
@@ -70,16 +73,17 @@ def export_onnx(
     corpus: Corpus | None = None,
     progress: Progress = lambda *_: None,
 ) -> OnnxExport:
-    """Write the model as an ONNX file, all in float64: ids and mask in, logits out.
+    """Write the model as an ONNX file in its own precision: ids and mask in, logits out.
 
-    ``input_ids`` and ``attention_mask`` are int64, (batch, length), and ``logits`` float64,
-    (batch, length, labels), as `Graph` says. The file holds vocabulary, labels and how text is read
-    as metadata. It is run by onnxruntime and compared with the model, on made-up sentences and on
-    every sentence of `corpus`, before it is written; what does not agree is an error, and no file.
-    A float32 model is compared as it is in float64, which holds its weights exactly.
+    ``input_ids`` and ``attention_mask`` are int64, (batch, length), and ``logits`` are of the type
+    of the weights, float32 or float64, (batch, length, labels), as `Graph` says. The file holds
+    vocabulary, labels and how text is read as metadata. It is run by onnxruntime and compared with
+    the model, on made-up sentences and on every sentence of `corpus`, before it is written; what
+    does not agree is an error, and no file.
     """
     check_place(path)
-    network = copy.deepcopy(model.network).double().requires_grad_(False)
+    dtype = torch.promote_types(model.network.dtype, torch.float32)  # as `predict` has it
+    network = copy.deepcopy(model.network).to(dtype).requires_grad_(False)
     model = Model(network, model.vocabulary, model.labels, model.reading)
     model.label_ids(np.zeros(1, np.int64), np.array([0, 1]))  # refuses a model without a readout
     rows = None if corpus is None else rows_of(model, corpus)
@@ -99,7 +103,7 @@ def export_onnx(
                 f"of {part.tokens:,} tokens onnxruntime gives {part.wrong:,} another label and "
                 f"{part.far:,} logits that are too far off, by up to {part.difference:.2g}",
                 where=part.source,
-                remedy=OTHERS,
+                remedy=OTHERS if dtype == torch.float64 else WIDER + OTHERS,
             )
     seconds = {"export": exported - start, "check": checked - exported}
     return OnnxExport(

@@ -1,4 +1,5 @@
-"""The network as one torch module of plain operations, each of which ONNX has for float64."""
+"""The network as one torch module of plain operations, each of which ONNX Runtime has for float32
+and for float64."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from torch.nn.functional import embedding
 from rankone.nn import FeedForward, PiecewiseLinear, Rank1FeedForward, TokenClassifier
 from rankone.nn.layers import Head
 
-LOWEST = torch.finfo(torch.float64).min
-
 
 class Graph(nn.Module):
-    """Logits of `input_ids` where `attention_mask` is not 0, both (batch, n), for float64 weights.
+    """Logits of `input_ids` where `attention_mask` is not 0, both (batch, n).
+
+    All numbers are of the type of the weights, float32 or float64, but for those of `Pieces`.
 
     A sentence is its real tokens in their order: they alone are counted for positions, and they
     alone are attended to, so padding before, behind or between them changes nothing. Any number
@@ -29,8 +30,9 @@ class Graph(nn.Module):
         self.causal = network.shape.causal
         self.table, self.positions = network.table, network.positions
         self.weight, self.bias = turned(network.head.weight), network.head.bias
-        # A tensor: torch's exporter would write the number as a float32, which is infinite.
-        self.lowest = nn.Buffer(torch.tensor(LOWEST, dtype=torch.float64))
+        # A tensor: torch's exporter writes a number as float32, where that of float64 is infinite.
+        lowest = torch.finfo(network.dtype).min
+        self.lowest = nn.Buffer(torch.tensor(lowest, dtype=network.dtype))
         self.layers = nn.ModuleList()
         for block in network.blocks:
             attention, layer = block.attention, block.feedforward
@@ -132,6 +134,9 @@ class Folded(nn.Module):
 class Pieces(nn.Module):
     """`PiecewiseLinear`, with its bisection unrolled: ONNX has no operation that searches.
 
+    Its numbers are float64 also where s is float32, and it rounds once: values and slopes are sums
+    over all hidden units, and in float32 they would lose more digits than the rest of the network.
+
     ``knots`` and ``values`` are counted from 1 here. Behind the last knot come infinite ones up to
     a power of two, so that every step halves what is left and none reads beyond the end.
     """
@@ -147,13 +152,14 @@ class Pieces(nn.Module):
         )
 
     def forward(self, s: Tensor) -> Tensor:
+        dtype, s = s.dtype, s.double()
         piece = torch.zeros_like(s, dtype=torch.int64)  # how many knots lie left of s
         for step in self.steps:
             ahead = piece + step
             piece = torch.where(take(self.knots, ahead) < s, ahead, piece)
         anchor = torch.where(piece > self.start, piece, piece + 1)
         rise = take(self.slopes, piece) * (s - take(self.knots, anchor))
-        return take(self.values, anchor) + rise
+        return (take(self.values, anchor) + rise).to(dtype)
 
 
 def take(numbers: Tensor, at: Tensor) -> Tensor:
