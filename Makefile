@@ -58,6 +58,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/approximation.py
 	$(BIN)/python benchmarks/interop.py
+	$(BIN)/python benchmarks/suspects.py
 
 # Installed once; again only when what is installed changes.
 $(READY): pyproject.toml constraints.txt

@@ -10,6 +10,7 @@ import pytest
 
 import rankone
 from rankone import Corpus, RankOneError, inspect
+from rankone.audit.suspects.find import blend
 from rankone.audit.suspects.linear import held_out_scores
 from rankone.audit.suspects.looks import Looks
 from rankone.audit.suspects.tags import Tags
@@ -159,6 +160,27 @@ def test_a_model_speaks_too() -> None:
     chances[wrong] = chances[wrong, ::-1]
     found = inspect(corpus, suspects=3, probabilities=chances).suspects
     assert sorted(suspect.line - 1 for suspect in found) == wrong
+
+
+def test_a_model_that_knows_nothing_has_no_say() -> None:
+    corpus = planted(40, ["B-PER", "O", "O", "B-PER", "O"])
+    chances = np.full((corpus.n_tokens, len(corpus.label_names)), 1 / len(corpus.label_names))
+    found = inspect(corpus, suspects=5, probabilities=chances).suspects
+    assert [s.line for s in found] == [s.line for s in inspect(corpus, suspects=5).suspects]
+
+
+def test_two_models_are_blended_by_what_they_explain() -> None:
+    labels = np.tile([0, 1], 100).astype(np.int32)
+    good = np.where(np.eye(2)[labels] > 0, 0.8, 0.2)
+    ill = np.full((200, 2), 0.5)
+    one, two = (np.log(chances).astype(np.float32) for chances in (good, ill))
+    assert blend(one, two, labels) == pytest.approx(one, abs=1e-6)
+    assert blend(two, one, labels) == pytest.approx(one, abs=1e-6)
+    # Of two that know a half each, both have a say: log odds of 2 become 1 everywhere.
+    first = np.arange(200) < 100
+    halves = [np.where(side[:, None], one, two) for side in (first, ~first)]
+    mixed = np.exp(blend(halves[0], halves[1], labels))[np.arange(200), labels]
+    assert mixed == pytest.approx(np.full(200, 2 / 3), abs=1e-6)
 
 
 def test_no_token_is_judged_by_its_own_sentence() -> None:

@@ -1,10 +1,10 @@
 """From a corpus to its suspects.
 
-Each token is compared with those that look alike: windows of the same neighbours vote (`looks`,
-`votes`), a linear model that has not seen its sentence says what it expects (`linear`), and made-up
-noise teaches how much each counts (`noise`). A label is as suspicious as another one is likelier:
-for the token itself and, where that is less, for the best correction of its sentence (`edits`), the
-mean of both.
+Each token is compared with those that look alike. Windows of the same neighbours vote (`looks`,
+`votes`). A linear model that has not seen the sentence says what it expects (`linear`), together
+with a model of the user's if there is one. Made-up noise teaches how much each counts (`noise`).
+A label is as suspicious as another one is likelier: for the token itself and, where that is less,
+for the best correction of its sentence (`edits`), the mean of both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from rankone.memory import installed
 SAMPLE = 100_000  # tokens to learn the weights from
 CHANGED = 0.1  # of them have their label changed
 SEED = 0
-EXPERT = 0.7  # the weight of a model that noise says nothing of
+EXPECTED = 0.7  # the weight of the model, before noise has said anything
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of another model in what is expected
 BYTES = 24  # for each token and label: scores in float32, some of them twice
 LEAST = 1e-5  # probabilities below it count as this
 
@@ -50,10 +51,13 @@ def find_suspects(
         return ()
     _check_size(corpus, len(tags.names))
     windows = {name: Groups.of(keys) for name, keys in looks.voting().items()}
-    experts = [held_out_scores(looks.linear(), tags.ids, len(tags.names), corpus.sentence_of, SEED)]
+    expected = normalised(
+        held_out_scores(looks.linear(), tags.ids, len(tags.names), corpus.sentence_of, SEED)
+    )
     if probabilities is not None:
-        experts.append(tags.expert(probabilities, LEAST))
-    scores, offset = _judge(tags, windows, experts, tokens)
+        model = tags.expert(probabilities, LEAST)
+        expected[: len(model)] = blend(expected[: len(model)], model, tags.ids[: len(model)])
+    scores, offset = _judge(tags, windows, expected)
     follows = None if tags.scheme is None else follow_odds(corpus, tags)
     edits = best_edits(corpus, tags.ids, scores, follows)
     alone = margins(scores, tags.ids)
@@ -83,54 +87,64 @@ def margins(scores: Scores, labels: Numbers) -> Floats:
     return np.asarray(others.max(axis=1) - given)
 
 
-def _judge(
-    tags: Tags, windows: dict[str, Groups], experts: list[Scores], tokens: int
-) -> tuple[Scores, float]:
+def normalised(scores: Scores) -> Scores:
+    """The logarithms of the probabilities that scores stand for."""
+    return np.asarray(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
+
+
+def blend(one: Scores, two: Scores, labels: Numbers) -> Scores:
+    """The mixture of two models' log probabilities that explains the labels best: a model that
+    knows nothing has no say, and two that know the same have half."""
+    asked = np.flatnonzero(labels >= 0)
+
+    def misfit(share: float) -> float:
+        mixed = normalised((1 - share) * one[asked] + share * two[asked])
+        return -float(mixed[np.arange(len(asked)), labels[asked]].sum())
+
+    share = min(SHARES, key=misfit)
+    return normalised((1 - share) * one + share * two)
+
+
+def _judge(tags: Tags, windows: dict[str, Groups], expected: Scores) -> tuple[Scores, float]:
     """The scores of all labels for each token, and the offset that makes odds of them."""
     rng = np.random.default_rng(SEED)
-    prior = np.repeat([PRIOR, EXPERT / len(experts)], [len(windows), len(experts)])
-    scores = _scores(tags, windows, experts, prior)
-    # A model was asked of the first tokens only; they are what is to be judged.
-    asked = np.flatnonzero(tags.ids[: tokens if len(experts) > 1 else None] >= 0)
+    prior = np.append(np.full(len(windows), PRIOR), EXPECTED)
+    scores = _scores(tags, windows, expected, prior)
+    asked = np.flatnonzero(tags.ids >= 0)
     found = np.sort(rng.choice(asked, min(SAMPLE, len(asked)), replace=False))
     changed = np.sort(rng.choice(found, max(int(CHANGED * len(found)), 1), replace=False))
     into = change_labels(scores[changed], tags.ids[changed], rng)
-    as_found = _features(tags, windows, experts, scores, found, tags.ids[found])
-    as_changed = _features(tags, windows, experts, scores, changed, into)
+    as_found = _features(tags, windows, expected, scores, found, tags.ids[found])
+    as_changed = _features(tags, windows, expected, scores, changed, into)
     weights, offset = learn_weights(as_found, as_changed, prior)
-    return _scores(tags, windows, experts, weights), offset
+    return _scores(tags, windows, expected, weights), offset
 
 
-def _scores(
-    tags: Tags, windows: dict[str, Groups], experts: list[Scores], weights: Floats
-) -> Scores:
-    scores = np.zeros((len(tags.ids), len(tags.names)), dtype=np.float32)
-    for expert, weight in zip(experts, weights[len(windows) :].tolist(), strict=True):
-        scores[: len(expert)] += np.float32(weight) * expert
-    for groups, weight in zip(windows.values(), weights.tolist(), strict=False):
+def _scores(tags: Tags, windows: dict[str, Groups], expected: Scores, weights: Floats) -> Scores:
+    """The weighted sum of what the windows and the model say, the model's weight the last."""
+    scores = np.float32(weights[-1]) * expected
+    for groups, weight in zip(windows.values(), weights[:-1].tolist(), strict=True):
         if weight:
             groups.add(weight, tags.ids, scores)
-    return scores
+    return np.asarray(scores)
 
 
 def _features(
     tags: Tags,
     windows: dict[str, Groups],
-    experts: list[Scores],
+    expected: Scores,
     scores: Scores,
     sample: Ints,
     own: Numbers,
 ) -> Scores:
-    """What each window and each expert says against these labels of the tokens of a sample, and
-    for the best other label."""
-    rows = np.arange(len(sample))
+    """What each window and, last, the model say against these labels of the tokens of a sample,
+    and for the best other label."""
     ranked = scores[sample]
-    ranked[rows, own] = -np.inf
+    ranked[np.arange(len(sample)), own] = -np.inf
     other = ranked.argmax(axis=1).astype(np.int32)
     asked = Queries.of(sample, own, other, len(tags.ids))
-    found = np.zeros((len(windows) + len(experts), len(sample)), dtype=np.float32)
+    found = np.zeros((len(windows) + 1, len(sample)), dtype=np.float32)
     for groups, out in zip(windows.values(), found, strict=False):
         groups.odds(asked, tags.ids, out)
-    for expert, out in zip(experts, found[len(windows) :], strict=True):
-        out[:] = expert[sample, other] - expert[sample, own]
+    found[-1] = expected[sample, other] - expected[sample, own]
     return found.T
