@@ -52,6 +52,7 @@ def test_the_best_run_through_every_token(length: int, seed: int) -> None:
         best, first, run = max(options)
         assert edits.odds[token] == pytest.approx(best, abs=1e-4)
         assert edits.run(token) == (first, run)
+        assert edits.length[token] == len(run)
 
 
 def test_without_steps_every_edit_is_one_token() -> None:

@@ -30,7 +30,8 @@ Steps = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Edits:
-    """The best edit through each token: its log odds against the given labels, and its label there.
+    """The best edit through each token: its log odds against the given labels, how many tokens it
+    changes, and its label there.
 
     ``label[i]`` counts among ``candidates[i]``, whose first is the given label.
     ``before[i, k]`` is the candidate of token i - 1 if token i takes candidate k, -1 if the edit
@@ -38,6 +39,7 @@ class Edits:
     """
 
     odds: Floats
+    length: Numbers
     label: Steps
     candidates: Numbers
     before: Steps
@@ -71,12 +73,14 @@ def best_edits(corpus: Corpus, labels: Numbers, scores: Scores, follows: Floats 
     gains[labels < 0] = NEVER  # and where none is asked for
     odds, label = gains[:, 1].copy(), np.ones(len(labels), dtype=np.int8)
     before, after = (np.full(candidates.shape, -1, dtype=np.int8) for _ in range(2))
+    length = np.ones(len(labels), dtype=np.int32)
     if follows is not None:
         given = np.where(labels >= 0, labels, len(follows) - 1).astype(np.int32)
         odds[:] = NEVER
         _search(corpus.offsets, given, candidates, gains, follows, odds, label, before, after)
+        _measure(label, before, after, length)
     odds[labels < 0] = NEVER
-    return Edits(odds, label, candidates, before, after)
+    return Edits(odds, length, label, candidates, before, after)
 
 
 def follow_odds(corpus: Corpus, tags: Tags) -> Floats:
@@ -158,3 +162,19 @@ def _search(
             for k in range(1, count):
                 if into[i, k] + out[i, k] > odds[i]:
                     odds[i], label[i] = into[i, k] + out[i, k], k
+
+
+@njit(nogil=True, cache=True)
+def _measure(label: Steps, before: Steps, after: Steps, length: Numbers) -> None:
+    """How many tokens the best edit through each token changes."""
+    for i in range(len(label)):
+        at, step = i, before[i, label[i]]
+        while step >= 0:
+            at -= 1
+            length[i] += 1
+            step = before[at, step]
+        at, step = i, after[i, label[i]]
+        while step >= 0:
+            at += 1
+            length[i] += 1
+            step = after[at, step]

@@ -4,7 +4,7 @@ Each token is compared with those that look alike. Windows of the same neighbour
 `votes`). A linear model that has not seen the sentence says what it expects (`linear`), together
 with a model of the user's if there is one. Made-up noise teaches how much each counts (`noise`).
 A label is as suspicious as another one is likelier: for the token itself and, where that is less,
-for the best correction of its sentence (`edits`), the mean of both.
+for the best correction of its sentence, by token that it changes (`edits`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ SEED = 0
 EXPECTED = 0.7  # the weight of the model, before noise has said anything
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of another model in what is expected
 BYTES = 24  # for each token and label: scores in float32, some of them twice
+CORRECTION = 0.75  # the share of the correction in what is suspicious, not of the token itself
 LEAST = 1e-5  # probabilities below it count as this
 
 
@@ -61,7 +62,7 @@ def find_suspects(
     follows = None if tags.scheme is None else follow_odds(corpus, tags)
     edits = best_edits(corpus, tags.ids, scores, follows)
     alone = margins(scores, tags.ids)
-    odds = (alone + np.minimum(alone, edits.odds)) / 2
+    odds = (1 - CORRECTION) * alone + CORRECTION * np.minimum(alone, edits.odds / edits.length)
     chances = sigmoid(odds + offset)
     return Reporter(corpus, tags, windows, edits).report(
         chances[:tokens], odds[:tokens], count, 1.0 if above is None else above
