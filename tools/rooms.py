@@ -29,6 +29,7 @@ ROOMS = {
     # The proofs' constructions (construct/theorem2) have tests in tests/paper.
     "construct": Room(("construct/**/*.py",), ("tests/construct", "tests/paper")),
     "kernels": Room(("kernels/**/*.py",), ("tests/kernels",)),
+    "audit": Room(("audit/**/*.py",), ("tests/audit", "tests/cli/test_inspect.py")),
     "corpus": Room(("corpus/**/*.py",), ("tests/corpus", "tests/test_tasks.py")),
     "files": Room(
         ("files.py", "documents.py", "nn/store.py", "plural.py"),
