@@ -34,13 +34,13 @@ def one(length: int) -> Corpus:
 
 
 def test_a_finding_that_overlaps_a_likelier_one_is_left_out() -> None:
-    # Token 1 changes 1 and 2; token 2 changes 2 and 3; token 4 changes itself.
-    report = reporter(one(6), [-1] * 6, [-1, 1, 1, -1, -1, -1]).report
-    odds = np.array([0.0, 5.0, 4.0, 1.0, 3.0, 2.0])
+    # Token 1 changes 1 and 2; token 3 changes 2 and 3, so that both want token 2.
+    report = reporter(one(6), [-1, -1, -1, 1, -1, -1], [-1, 1, -1, -1, -1, -1]).report
+    odds = np.array([0.0, 5.0, 1.0, 4.0, 3.0, 2.0])
     found = report(odds / 10, odds, 10, 1.0)
-    assert [(s.position, len(s.lines)) for s in found] == [(2, 2), (5, 1), (6, 1), (4, 1), (1, 1)]
-    assert [s.score for s in found] == [0.5, 0.3, 0.2, 0.1, 0.0]
-    assert [(s.token, s.label, s.proposal) for s in found][0] == ("w1 w2", "Y X", "X Y")
+    assert [(s.position, len(s.lines)) for s in found] == [(2, 2), (5, 1), (6, 1), (1, 1)]
+    assert [s.score for s in found] == [0.5, 0.3, 0.2, 0.0]
+    assert (found[0].token, found[0].label, found[0].proposal) == ("w1 w2", "Y X", "X Y")
 
 
 def test_an_edit_reaches_to_both_sides() -> None:
