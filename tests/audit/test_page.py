@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import rankone
 from rankone.audit import Audit, Comparison, Duplicate, Evidence, Known, Leak, Row, Suspect
-from rankone.audit.digest import AROUND, LETTERS, LIMIT, LINES, digest, encode, tails
+from rankone.audit.digest import AROUND, LETTERS, LIMIT, LINES, TEXT, digest, encode, tails
 from rankone.audit.page import page
 from rankone.audit.verdict import verdict
 from rankone.corpus.ceilings import Ceiling
@@ -123,6 +123,15 @@ def large(count: int, words: int, letters: int = 6, rows: int = 2) -> Audit:
             ),
         ),
     )
+
+
+def test_evidence_is_cut_only_if_it_is_long() -> None:
+    for letters, shown in ((TEXT, "x" * TEXT), (TEXT + 1, "x" * TEXT + "…")):
+        evidence = (Evidence("a", 1, "B-X", "x" * letters, "the word"),)
+        found = large(1, 3)
+        found = replace(found, suspects=(replace(found.suspects[0], evidence=evidence),))
+        (suspect,) = digest(found)["findings"]["suspects"]
+        assert suspect["evidence"][0]["text"] == shown
 
 
 def test_sections_stand_in_order() -> None:
