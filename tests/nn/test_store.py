@@ -307,7 +307,7 @@ def test_other_words_for_the_same_rows(home: Path) -> None:
     with pytest.raises(ModelError, match="different entries"):
         rankone.load(home)
     (home / "vocabulary.json").write_bytes(b"")  # its checksum is 0
-    with pytest.raises(ModelError, match="vocabulary.json: cannot be read"):
+    with pytest.raises(ModelError, match=r"vocabulary.json: cannot be read"):
         rankone.load(home)
 
 
