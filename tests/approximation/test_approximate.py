@@ -25,7 +25,8 @@ def small(f: Any = centred, **settings: Any) -> Approximation:
     return approximate(f, **{"n": 2, "samples": 1024, **settings})
 
 
-@pytest.mark.parametrize(("readout", "positions"), [("constant", True), ("linear", False)])
+@pytest.mark.parametrize("readout", ["constant", "linear"])
+@pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize(
     ("n", "d", "grid"),
     [(1, 1, 1), (1, 1, 33), (1, 3, 5), (2, 1, 1), (2, 1, 7), (2, 1, 33), (2, 2, 3), (3, 1, 7)],
