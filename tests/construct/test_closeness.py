@@ -214,6 +214,13 @@ def test_between_two_cells_no_token_is_named() -> None:
     assert "one word and another are 1.0e-09 apart" in error(some(right=0)).what
 
 
+def test_two_tokens_are_named_in_the_order_of_the_file() -> None:
+    for found in (some(), some(left=1, right=0)):
+        assert re.search(
+            r": 'a' \(.*, labelled 'x'\) and 'b' \(.*, labelled 'y'\)", error(found).what
+        )
+
+
 def test_many_labels_are_named() -> None:
     problem = pose([text(300, 200)], length=20)
     names = problem.corpus.label_names
