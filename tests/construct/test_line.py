@@ -16,6 +16,7 @@ import corpora
 import rankone
 from rankone import Corpus
 from rankone.arrays import Floats, Ints
+from rankone.construct.line import tables
 from rankone.construct.line.cells import lay_dominoes
 from rankone.construct.line.readout_units import (
     Changes,
@@ -25,7 +26,6 @@ from rankone.construct.line.readout_units import (
     merged_readout,
     paper_readout,
 )
-from rankone.construct.line import tables
 from rankone.construct.line.tables import free_line, given_line
 from rankone.construct.problem import Problem, pose
 from rankone.corpus.targets import PartTargets, Targets
@@ -246,7 +246,7 @@ def test_context_that_is_nearly_the_same_for_all_is_not_blown_up() -> None:
 
 
 def off_by(left: Floats, right: Floats, jump: Floats) -> float:
-    """2^-52 |s| times the slopes of ramps over half of each gap, which add up like a random walk."""
+    """2^-52 |s| times the slopes of ramps over half of each gap, added up like a random walk."""
     slopes = 2 * jump / (right - left)
     return float(2.0**-52 * max(np.abs(left).max(), np.abs(right).max()) * np.sqrt(slopes @ slopes))
 

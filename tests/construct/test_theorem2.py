@@ -164,6 +164,7 @@ def test_figures() -> None:
     again = contextual_mapping(x.tolist(), 2, grade="tight", query="separate", seed=3)
     assert json.dumps(found.to_json()) == json.dumps(again.to_json())
     figures = found.to_json()
+    assert set(figures) == {"ok", "log10_bound", *(set(vars(found)) - {"mapping"})}
     assert figures["ok"] is True
     assert figures["log10_bound"] == pytest.approx(found.log_bound / math.log(10))
     assert found.digits == pytest.approx(math.log10(found.r) - found.log10_bound + 20.5, abs=0.6)
