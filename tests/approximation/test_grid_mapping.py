@@ -21,9 +21,10 @@ from rankone.approximation.build import build
 from rankone.approximation.cell_grid import CellGrid
 from rankone.approximation.distinct_sums import distinct_sums
 from rankone.approximation.grid_mapping import GridMapping, measure_gap
+from rankone.approximation.grid_memory import large
 from rankone.approximation.quantiser import choose_delta
 from rankone.approximation.target import Target
-from rankone.errors import PrecisionError, SizeError
+from rankone.errors import PrecisionError, SettingError, SizeError
 
 ULP = 2.0**-52
 
@@ -211,11 +212,52 @@ def test_context_ids_are_apart_in_arb(D, n, d, positions):
         assert built.mapping.gap == np.inf
 
 
+def test_giant_numbers_are_powers_of_ten():
+    """From 2^50 on, rounded down."""
+    assert large(2**50 - 1) == "1,125,899,906,842,623"
+    assert large(2**50) == "10^15"
+    assert large(10**400) == "10^400"
+
+
 def test_ids_too_close_for_float64_are_refused():
     """At the measured gap, before anything is built."""
     for gap, message in ((0.0, "0.0e\\+00 apart"), (2.0**-50, "apart, too little for float64")):
         with pytest.raises(PrecisionError, match=message):
             choose_delta(unit_grid(4, 3), GridMapping(None, 3, 0.5, gap=gap), "constant", None)
+
+
+@pytest.mark.parametrize(
+    ("D", "d", "gap", "readout", "steepest"),
+    [
+        (4, 3, 2.0**-8, "constant", 53 - 4 - 8 - 2 * 2),  # of 53 bits: reserve, gap, D^(d - 1)
+        (4, 3, 2.0**-8, "linear", 53 - 6 - 8 - 2 * 2),
+        (4, 1, 2.0**-8, "constant", 53 - 4 - 8),
+        (4, 1, 2.0**-5, "constant", 44),  # never steeper
+        (4, 1, 2.0**-4, "constant", 44),
+        (1, 3, np.inf, "linear", 44),  # one cell: no ramp
+    ],
+)
+def test_ramps_are_as_narrow_as_float64_can_carry(D, d, gap, readout, steepest):
+    given = unit_grid(D, 3, d), GridMapping(None, 3, 0.5, gap=gap), readout
+    assert choose_delta(*given, None) == 2.0**-steepest
+    for delta in (2.0**-steepest, 0.5 / D):
+        assert choose_delta(*given, delta) == delta
+    for delta in (0.999 * 2.0**-steepest, 0.501 / D):
+        with pytest.raises(SettingError, match="cannot be used"):
+            choose_delta(*given, delta)
+    assert choose_delta(*given, 0.3 / D) == 0.25 / D  # a power of two
+
+
+@pytest.mark.parametrize(
+    ("D", "n", "d", "positions"),
+    [(1, 2, 1, False), (5, 2, 1, False), (4, 3, 1, False), (3, 3, 2, False), (4, 3, 1, True)],
+)
+def test_keys_go_from_0_to_the_range(D, n, d, positions):
+    grid = unit_grid(D, n, d, positions)
+    for mapping in mappings.candidates(grid):
+        x = mappings.keys_of(grid, mapping, grid.all_sequences())
+        assert x.min() == 0.0
+        assert x.max() == (mapping.range(n) if D > 1 else 0.0)
 
 
 @pytest.mark.parametrize("lie", [False, True])
