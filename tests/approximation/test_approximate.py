@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,10 @@ import torch
 
 from rankone import approximate
 from rankone.approximation import FUNCTIONS, Approximation, converge, draw_plots
+from rankone.approximation.approximate import find_grid
+from rankone.approximation.cell_grid import CellGrid
+from rankone.approximation.grid_memory import largest_grid
+from rankone.approximation.target import Target
 from rankone.arrays import Floats
 from rankone.errors import FunctionError, PrecisionError, SizeError
 
@@ -126,6 +133,57 @@ def _fits(cells: int, **settings: Any) -> bool:
     except SizeError:
         return False
     return True
+
+
+@dataclass(frozen=True)
+class Told:
+    """As much of a problem as the search for a grid looks at; errors come from a formula."""
+
+    error: Callable[[int], float]
+    readout: str = "constant"
+    grid: CellGrid = field(default_factory=lambda: CellGrid(1, 2, np.zeros(1), np.ones(1)))
+    target: Target = field(default_factory=lambda: Target(centred, "f", 1))
+    memory: float = 1e6
+    asked: list[int] = field(default_factory=list)
+
+    @property
+    def linear(self) -> bool:
+        return self.readout == "linear"
+
+    def solve(self, cells: int, _tried: object) -> SimpleNamespace:
+        self.asked.append(cells)
+        error = self.error(cells)
+        return SimpleNamespace(error=error, interval=(0.9 * error, 1.1 * error), cells=cells)
+
+    def search(self, epsilon: float) -> Any:
+        return find_grid(self, epsilon)  # type: ignore[arg-type]
+
+    @property
+    def most(self) -> int:
+        giant = replace(self.grid, cells=1 << 31)
+        return largest_grid(giant, 1, linear=self.linear, memory=self.memory)
+
+
+@pytest.mark.parametrize(("readout", "fastest"), [("constant", 1.2), ("linear", 3.0)])
+def test_epsilon_is_given_up_where_no_rate_would_reach_it(readout: str, fastest: float) -> None:
+    """After the first error, 1 on grid 2: it falls no faster than with this power of the grid."""
+    most = Told(lambda _: 1.0, readout).most
+    limit = (2 / most) ** fastest
+    for epsilon, tries in ((0.999 * limit, 1), (1.001 * limit, 2)):
+        told = Told(lambda cells: 2.0 / cells, readout)
+        with pytest.raises(SizeError, match="out of reach: the error is 1 with grid 2"):
+            told.search(epsilon)
+        assert min(len(told.asked), 2) == tries
+
+
+def test_the_largest_grid_is_tried_once() -> None:
+    """There the error is within epsilon, but not the upper end of its interval."""
+    most = Told(lambda _: 1.0).most
+    told = Told(lambda cells: most / cells)
+    with pytest.raises(SizeError, match=f"1 with grid {most}; the largest grid that"):
+        told.search(1.05)
+    assert told.asked.count(most) == 1
+    assert told.search(1.2).cells < most
 
 
 def test_epsilon_where_only_a_coarse_grid_fits() -> None:
