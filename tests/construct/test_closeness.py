@@ -60,8 +60,10 @@ def test_the_closest_pair_is_the_one_that_has_least_of_what_it_needs() -> None:
 def test_all_neighbours_count_for_the_readout_of_the_paper() -> None:
     found = closeness(*on_line([-8.0, -7.0, -6.5, -0.75], [0, 4, 4, 5], "paper"))
     assert (found.left, found.right, found.changes) == (0, 1, 3)
+    assert found.needed == EPS * 8 * (11 - 8) / RESERVE  # from 0 + 8 to 4 + 7
     found = closeness(*on_line([-8.0, -7.0, -7.0, -0.75], [0, 4, 4, 5], "paper"))
     assert (found.left, found.right, found.gap, found.too_close) == (1, 2, 0.0, 1)
+    assert found.needed == EPS * 7 / RESERVE  # as if it went through 1 at least
 
 
 def test_two_contexts_at_one_place_and_a_line_without_changes() -> None:
@@ -105,6 +107,7 @@ def test_when_another_draw_is_worth_it() -> None:
     assert some(rate=1.5).hopeful(None, small)
     assert some().hopeful(some(left=3), large)
     assert some().hopeful(some(right=3), large)
+    assert some(left=4, right=5).hopeful(some(), large)
     assert not some().hopeful(some(gap=2e-9), large)
     assert some(gap=1e-7).hopeful(some(), large)
 

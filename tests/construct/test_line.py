@@ -17,7 +17,7 @@ import rankone
 from rankone import Corpus
 from rankone.arrays import Floats, Ints
 from rankone.construct.line import tables
-from rankone.construct.line.cells import lay_dominoes
+from rankone.construct.line.cells import Run, _sorted, lay_dominoes
 from rankone.construct.line.readout_units import (
     Changes,
     Line,
@@ -140,6 +140,22 @@ def test_dominoes_are_all_laid_and_few_ends_disagree(ends: list[tuple[int, int]]
     surplus.subtract(Counter(b for _, b in ends))
     must = sum(max(0, n) for n in surplus.values())
     assert disagree <= must + 5  # one for each end: its pieces may hang together with no others
+
+
+@pytest.mark.parametrize("words", [300, (1 << 16) - 1, 1 << 16, (1 << 16) + 1])
+def test_tokens_are_sorted_by_word_then_along_the_line(words: int) -> None:
+    """As many words with several labels as numbers of 16 bits can count, and more; and others."""
+    rng = np.random.default_rng(0)
+    tokens = rng.permutation(np.concatenate([np.arange(words + 5), np.arange(words + 5)]))
+    run = Run(tokens, np.arange(len(tokens)), rng.random(len(tokens)))
+    several = np.ones(words + 5, dtype=bool)
+    several[[0, 7, 8, 100, words + 4]] = False
+    found = _sorted(run, several, np.flatnonzero(several))
+    kept = np.flatnonzero(several[tokens])
+    order = kept[np.lexsort((run.within[kept], tokens[kept]))]
+    assert np.array_equal(found.tokens, tokens[order])
+    assert np.array_equal(found.labels, run.labels[order])
+    assert np.array_equal(found.within, run.within[order])
 
 
 def lines(corpus: Corpus, causal: bool, all_apart: bool) -> list[Line]:

@@ -124,8 +124,9 @@ def test_ways_that_leave_no_choice() -> None:
     assert alone.ok
     assert alone.ratio == alone.gap == math.inf
     assert json.loads(json.dumps(alone.to_json()))["gap"] is None
-    assert find_projection(np.eye(2)).method == "plane"
-    assert find_projection(np.eye(3)).method == "best"
+    plane, best = find_projection(np.eye(2)), find_projection(np.eye(3), draws=7)
+    assert (plane.method, plane.draws) == ("plane", 0)
+    assert (best.method, best.draws) == ("best", 7)
 
 
 def test_thousands_of_points() -> None:

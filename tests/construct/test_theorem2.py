@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from rankone.arrays import Floats
 from rankone.construct.theorem2.projection import draw_directions, fewest_digits
-from rankone.construct.theorem2.weights import GradedMapping, contextual_mapping
+from rankone.construct.theorem2.weights import GradedMapping, _output, contextual_mapping
 from rankone.errors import PrecisionError, RankOneError, VectorError
 
 CHOICES = [("paper", "shared"), ("tight", "shared"), ("tight", "separate")]
@@ -205,3 +205,13 @@ def test_settings_that_are_refused() -> None:
         contextual_mapping(np.eye(3), 2, grade="tight", draws=0)
     with pytest.raises(PrecisionError, match="no room for the weights"):
         contextual_mapping([[1e-99, 0.0], [1e-99, 1e-210]], 2, grade="tight")
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("along", [0.5, 1.25, 2.0])
+def test_the_output_has_its_norm_and_its_share_along_v(dim: int, along: float) -> None:
+    """In one dimension there is nothing but v, so the norm cannot be had."""
+    v = np.array([0.6, -0.8, 0.0])[:dim] if dim > 1 else np.array([-1.0])
+    w = _output(v, 2.0, along)
+    assert v @ w == pytest.approx(along, rel=1e-14)
+    assert np.linalg.norm(w) == pytest.approx(2.0 if dim > 1 else along, rel=1e-14)
