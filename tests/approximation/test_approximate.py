@@ -16,7 +16,7 @@ import torch
 
 from rankone import approximate
 from rankone.approximation import FUNCTIONS, Approximation, converge, draw_plots
-from rankone.approximation.approximate import find_grid
+from rankone.approximation.approximate import find_grid, next_grid
 from rankone.approximation.cell_grid import CellGrid
 from rankone.approximation.grid_memory import largest_grid
 from rankone.approximation.target import Target
@@ -174,6 +174,31 @@ def test_epsilon_is_given_up_where_no_rate_would_reach_it(readout: str, fastest:
         with pytest.raises(SizeError, match="out of reach: the error is 1 with grid 2"):
             told.search(epsilon)
         assert min(len(told.asked), 2) == tries
+
+
+def test_an_error_that_no_longer_falls_is_given_up_beyond_grid_8() -> None:
+    """Though it is within epsilon, the upper end of its interval is not."""
+    told = Told(lambda _: 1.0)
+    with pytest.raises(SizeError, match="out of reach"):
+        told.search(1.05)
+    assert told.asked == [2, 3, 4, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("tried", "epsilon", "cells"),
+    [
+        ([(2, 0.4)], 0.1, 9),  # at rate 1: 8, and 3 percent more
+        ([(2, 0.4), (8, 0.1)], 0.05, 17),  # 16, and 3 percent more
+        ([(2, 0.4), (4, 0.1)], 0.025, 9),  # at rate 2: 8
+        ([(2, 0.4), (4, 0.39)], 0.195, 17),  # never below rate 1/2: 16
+        ([(2, 0.4), (4, 0.5)], 0.25, 17),
+        ([(2, 0.4)], 1e-6, 32),  # 16 times as many at most
+    ],
+)
+def test_the_next_grid_is_where_the_rate_leads(
+    tried: list[tuple[int, float]], epsilon: float, cells: int
+) -> None:
+    assert next_grid(tried, epsilon) == cells
 
 
 def test_the_largest_grid_is_tried_once() -> None:

@@ -21,7 +21,8 @@ from rankone.approximation.build import build
 from rankone.approximation.cell_grid import CellGrid
 from rankone.approximation.distinct_sums import distinct_sums
 from rankone.approximation.grid_mapping import GridMapping, measure_gap
-from rankone.approximation.grid_memory import large
+from rankone.approximation.grid_memory import large, needed
+from rankone.approximation.planes import bend, choose_eta
 from rankone.approximation.quantiser import choose_delta
 from rankone.approximation.target import Target
 from rankone.errors import PrecisionError, SettingError, SizeError
@@ -210,6 +211,42 @@ def test_context_ids_are_apart_in_arb(D, n, d, positions):
         assert built.mapping.gap >= 0.5
     else:
         assert built.mapping.gap == np.inf
+
+
+@pytest.mark.parametrize(
+    ("D", "n", "d", "outputs", "linear", "numbers"),
+    [
+        # 100 ids of 10, 55 sequences of 2 tokens and 5 each, 200 units of width 6, 9 times
+        (10, 2, 1, 1, False, 100 * 10 + 55 * 2 * 5 + 9 * 6 * 200),
+        # the ids with planes: 2 and 2 per output and coordinate, and one, more; twice the units
+        (10, 2, 1, 1, True, 100 * (10 + 2 + 4) + 55 * 2 * 5 + 9 * 6 * 400),
+        (2, 1, 2, 3, True, 4 * (18 + 2 + 18) + 4 * 9 + 9 * 10 * 24),
+        # never more than 2^21 units at once
+        (1500, 2, 1, 1, False, 1500**2 * 10 + 1500 * 1501 * 5 + 9 * 6 * (1 << 21)),
+    ],
+)
+def test_how_much_memory_is_needed(D, n, d, outputs, linear, numbers):
+    assert needed(unit_grid(D, n, d), outputs, linear=linear) == 8 * numbers
+
+
+def test_planes_move_an_id_by_a_quarter_of_the_gap_and_bend_it_by_a_twelfth():
+    """The first where the gap is small; where it is not, scores move so little that attention is
+    nearly linear: by 1/64, or less where they are large."""
+    grid = unit_grid(5, 3, 2)
+    residual = 0.5 * 2 / 5
+    g = np.array([[0.5, -0.25, 0.25], [0.25, 0.25, 0.25]])
+    for query, place, gap, eta in (
+        (0.5, 0.0, 1e-6, 2 * 1e-6 / 4 / 1.0 / residual),
+        (0.5, 4.0, 1e-6, 2 * 9 * 1e-6 / 4 / 1.0 / residual),
+        (0.5, 0.0, 1.0, 1 / 64 / 0.5 / residual),
+        (40.0, 0.0, 1.0, 0.5 / (2 + 40 + 2 / 64) / 40 / residual),
+        (10.0, 4.0, 1.0, 0.5 / (2 + 90 + 2 / 64) / 10 / residual),
+    ):
+        mapping = GridMapping(None, 4, query, place, gap)
+        assert choose_eta(grid, mapping, g) == pytest.approx(eta, rel=1e-14, abs=0)
+        bent = 0.5 / mapping.range(3) * eta * bend(grid, mapping, eta)
+        assert bent <= gap / 12
+    assert choose_eta(grid, GridMapping(None, 4, 0.5), g) == 0.0  # one id alone
 
 
 def test_giant_numbers_are_powers_of_ten():
