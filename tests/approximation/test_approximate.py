@@ -18,6 +18,7 @@ from rankone import approximate
 from rankone.approximation import FUNCTIONS, Approximation, converge, draw_plots
 from rankone.approximation.approximate import find_grid, next_grid
 from rankone.approximation.cell_grid import CellGrid
+from rankone.approximation.convergence import Convergence
 from rankone.approximation.grid_memory import largest_grid
 from rankone.approximation.target import Target
 from rankone.arrays import Floats
@@ -323,6 +324,33 @@ def test_it_refuses_what_f_does_not_take(result: Approximation, x: Any) -> None:
 def test_defaults_are_those_of_the_command() -> None:
     result = approximate(centred, samples=256)
     assert (result.grid.n, result.grid.d, result.grid.cells) == (2, 1, 32)
+
+
+def test_the_figures_of_a_table() -> None:
+    """Slope by least squares of all rows with an error; ratios from row to row."""
+    row = small(n=1, grid=2)
+
+    def told(*errors: float) -> Convergence:
+        cells = [2, 4, 16, 32][: len(errors)]
+        return Convergence(
+            tuple(
+                replace(
+                    row, grid=replace(row.grid, cells=D), measured=replace(row.measured, error=e)
+                )
+                for D, e in zip(cells, errors, strict=True)
+            )
+        )
+
+    assert told(0.4, 0.1).slope == pytest.approx(-2.0)
+    assert told(0.4, 0.2, 0.05).slope == pytest.approx(-1.0)
+    assert told(0.0, 0.1, 0.025).slope == pytest.approx(-1.0)
+    assert told(0.0, 0.1, 0.0).slope is None
+    assert told(0.4, 0.1, 0.0, 0.2).ratios == [None, 4.0, None, 0.0]
+    table = told(0.4, 0.1).to_json()
+    names = {"grid", "error", "interval", "bound", "context_ids", "hidden_units", "sources"}
+    assert [set(each) for each in table["rows"]] == [names | {"ratio"}] * 2
+    assert [each["ratio"] for each in table["rows"]] == [None, 4.0]
+    assert [each["grid"] for each in table["rows"]] == [2, 4]
 
 
 def test_times_of_a_table_are_those_of_its_rows() -> None:
