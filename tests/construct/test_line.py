@@ -74,6 +74,14 @@ def test_paper_readout_hits_every_label_with_a_unit_each(pairs: list[tuple[int, 
     assert units.min_gap == min(np.diff(np.sort(s)), default=math.inf)
 
 
+def test_the_bend_before_the_first_id_is_no_gap() -> None:
+    """It lies 1 + |s| before it, here less than the ids are apart."""
+    units = paper_readout(on_line(np.array([0.5, 8.0, 3.5])), asking(np.array([0, 1, 0])))
+    assert units is not None
+    assert units.min_gap == 3.0
+    assert -units.bias[0] == -1.0
+
+
 @pytest.mark.parametrize(
     ("at", "jump", "share"),
     [

@@ -17,6 +17,7 @@ from rankone.arrays import Floats
 from rankone.construct.theorem2.projection import (
     Method,
     Projection,
+    _least_ratio,
     draw_directions,
     find_projection,
     measure,
@@ -115,6 +116,14 @@ def test_a_ratio_that_only_equals_the_lemmas_proves_nothing() -> None:
     found = find_projection(np.eye(3))
     assert not replace(found, ratio=found.lemma_ratio).ok
     assert replace(found, ratio=found.lemma_ratio * (1 + 1e-15)).ok
+
+
+def test_what_is_hardly_apart_on_v_counts_as_together() -> None:
+    """Products below 1e-290 round in absolute terms, so that quotients would say nothing."""
+    apart = np.array([[1.0, 0.0], [3e-280, 4e-280]])
+    for projected, ratio in ((1.01e-290, 1.01e-290 / 5e-280), (0.99e-290, 0.0)):
+        found = _least_ratio(apart, np.array([1.0, projected]))
+        assert found == pytest.approx(ratio, rel=1e-14, abs=0)
 
 
 def test_ways_that_leave_no_choice() -> None:
