@@ -75,12 +75,13 @@ def test_bytes_that_are_no_text_and_towers_of_brackets_are_refused() -> None:
         ('{"name": "a", "part": {"count": 1, "count": 2}}', "count"),
         ('{"name": "a", "part": {"count": 1}, "more": {"x": [{"y": 1, "y": 1}]}}', "y"),
         ('{"name": "a", "part": {"count": 1}, "na\\u006de": "b"}', "name"),
+        ('{"name": "a", "part": {"count": 1}, "x": 1, "name": "b", "x": 2}', "name"),  # the first
     ],
 )
 def test_a_field_that_is_there_twice_is_refused(tmp_path: Path, text: str, name: str) -> None:
     path = tmp_path / "d.json"
     path.write_text(text)
-    with pytest.raises(ModelError, match=f"{name}: there are two of this name") as refused:
+    with pytest.raises(ModelError, match=f" {name}: there are two of this name") as refused:
         documents.read_document(path, Document)
     assert refused.value.where == str(path)
 

@@ -161,6 +161,17 @@ def test_work_that_fails_removes_only_what_it_made_itself(
     assert names(tmp_path / "theirs") == []
 
 
+def test_what_went_wrong_is_said_even_if_nothing_can_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object, **__: object) -> None:
+        raise OSError(16, "Device or resource busy")
+
+    monkeypatch.setattr(os, "rmdir", busy)
+    with pytest.raises(KeyboardInterrupt):
+        work(tmp_path / "out", KeyboardInterrupt())
+
+
 def test_work_that_succeeds_stays(tmp_path: Path) -> None:
     with files.made(tmp_path / "a" / "b") as home:
         (home / "new").write_text("new")

@@ -145,6 +145,15 @@ def test_the_file_of_onnx(dtype: torch.dtype) -> None:
     truth.assert_close(logits[real.numpy()], expected(model)[1])
     given = {name: np.ones((1, 40), dtype=np.int64) for name in given}
     assert np.isfinite(session.run(["logits"], given)[0]).all()
+    for places in ([2, 3, 4], [0, 2, 4]):  # padded elsewhere, beside a row of nothing else
+        ids, mask = np.full((2, 5), 10**12), np.zeros((2, 5), dtype=np.int64)
+        ids[0, places], mask[0, places] = IDS[:3], 1
+        (logits,) = session.run(["logits"], {"input_ids": ids, "attention_mask": mask})
+        truth.assert_close(logits[0, places], expected(model)[1][:3])
+        assert np.isfinite(logits).all()
+    for size in ((0, 0), (1, 0)):
+        given = {name: np.zeros(size, dtype=np.int64) for name in given}
+        assert session.run(["logits"], given)[0].shape == (*size, len(networks.LABELS))
 
 
 class OneKey(AttentionLayer):

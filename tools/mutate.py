@@ -239,6 +239,7 @@ def main() -> None:
     files = [path for path in room.modules() if not names or path.name in names]
     mutants = draw(files, given.sample, given.seed)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as in tests/conftest.py
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a fork waits for ever for threads it lost
     for name in HEAVY:
         __import__(name)
     with tempfile.TemporaryDirectory(prefix="mutate-") as scratch:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,11 @@ import torch
 
 from rankone import approximate
 from rankone.approximation import FUNCTIONS, Approximation, converge, draw_plots
+from rankone.approximation.approximate import find_grid, next_grid
+from rankone.approximation.cell_grid import CellGrid
+from rankone.approximation.convergence import Convergence
+from rankone.approximation.problem import largest_grid
+from rankone.approximation.target import Target
 from rankone.arrays import Floats
 from rankone.errors import FunctionError, PrecisionError, SizeError
 
@@ -25,7 +33,8 @@ def small(f: Any = centred, **settings: Any) -> Approximation:
     return approximate(f, **{"n": 2, "samples": 1024, **settings})
 
 
-@pytest.mark.parametrize(("readout", "positions"), [("constant", True), ("linear", False)])
+@pytest.mark.parametrize("readout", ["constant", "linear"])
+@pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize(
     ("n", "d", "grid"),
     [(1, 1, 1), (1, 1, 33), (1, 3, 5), (2, 1, 1), (2, 1, 7), (2, 1, 33), (2, 2, 3), (3, 1, 7)],
@@ -125,6 +134,82 @@ def _fits(cells: int, **settings: Any) -> bool:
     except SizeError:
         return False
     return True
+
+
+@dataclass(frozen=True)
+class Told:
+    """As much of a problem as the search for a grid looks at; errors come from a formula."""
+
+    error: Callable[[int], float]
+    readout: str = "constant"
+    grid: CellGrid = field(default_factory=lambda: CellGrid(1, 2, np.zeros(1), np.ones(1)))
+    target: Target = field(default_factory=lambda: Target(centred, "f", 1))
+    memory: float = 1e6
+    asked: list[int] = field(default_factory=list)
+
+    @property
+    def linear(self) -> bool:
+        return self.readout == "linear"
+
+    def solve(self, cells: int, _tried: object) -> SimpleNamespace:
+        self.asked.append(cells)
+        error = self.error(cells)
+        return SimpleNamespace(error=error, interval=(0.9 * error, 1.1 * error), cells=cells)
+
+    def search(self, epsilon: float) -> Any:
+        return find_grid(self, epsilon)  # type: ignore[arg-type]
+
+    @property
+    def most(self) -> int:
+        giant = replace(self.grid, cells=1 << 31)
+        return largest_grid(giant, 1, linear=self.linear, memory=self.memory)
+
+
+@pytest.mark.parametrize(("readout", "fastest"), [("constant", 1.2), ("linear", 3.0)])
+def test_epsilon_is_given_up_where_no_rate_would_reach_it(readout: str, fastest: float) -> None:
+    """After the first error, 1 on grid 2: it falls no faster than with this power of the grid."""
+    most = Told(lambda _: 1.0, readout).most
+    limit = (2 / most) ** fastest
+    for epsilon, tries in ((0.999 * limit, 1), (1.001 * limit, 2)):
+        told = Told(lambda cells: 2.0 / cells, readout)
+        with pytest.raises(SizeError, match="out of reach: the error is 1 with grid 2"):
+            told.search(epsilon)
+        assert min(len(told.asked), 2) == tries
+
+
+def test_an_error_that_no_longer_falls_is_given_up_beyond_grid_8() -> None:
+    """Though it is within epsilon, the upper end of its interval is not."""
+    told = Told(lambda _: 1.0)
+    with pytest.raises(SizeError, match="out of reach"):
+        told.search(1.05)
+    assert told.asked == [2, 3, 4, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("tried", "epsilon", "cells"),
+    [
+        ([(2, 0.4)], 0.1, 9),  # at rate 1: 8, and 3 percent more
+        ([(2, 0.4), (8, 0.1)], 0.05, 17),  # 16, and 3 percent more
+        ([(2, 0.4), (4, 0.1)], 0.025, 9),  # at rate 2: 8
+        ([(2, 0.4), (4, 0.39)], 0.195, 17),  # never below rate 1/2: 16
+        ([(2, 0.4), (4, 0.5)], 0.25, 17),
+        ([(2, 0.4)], 1e-6, 32),  # 16 times as many at most
+    ],
+)
+def test_the_next_grid_is_where_the_rate_leads(
+    tried: list[tuple[int, float]], epsilon: float, cells: int
+) -> None:
+    assert next_grid(tried, epsilon) == cells
+
+
+def test_the_largest_grid_is_tried_once() -> None:
+    """There the error is within epsilon, but not the upper end of its interval."""
+    most = Told(lambda _: 1.0).most
+    told = Told(lambda cells: most / cells)
+    with pytest.raises(SizeError, match=f"1 with grid {most}; the largest grid that"):
+        told.search(1.05)
+    assert told.asked.count(most) == 1
+    assert told.search(1.2).cells < most
 
 
 def test_epsilon_where_only_a_coarse_grid_fits() -> None:
@@ -239,6 +324,33 @@ def test_it_refuses_what_f_does_not_take(result: Approximation, x: Any) -> None:
 def test_defaults_are_those_of_the_command() -> None:
     result = approximate(centred, samples=256)
     assert (result.grid.n, result.grid.d, result.grid.cells) == (2, 1, 32)
+
+
+def test_the_figures_of_a_table() -> None:
+    """Slope by least squares of all rows with an error; ratios from row to row."""
+    row = small(n=1, grid=2)
+
+    def told(*errors: float) -> Convergence:
+        cells = [2, 4, 16, 32][: len(errors)]
+        return Convergence(
+            tuple(
+                replace(
+                    row, grid=replace(row.grid, cells=D), measured=replace(row.measured, error=e)
+                )
+                for D, e in zip(cells, errors, strict=True)
+            )
+        )
+
+    assert told(0.4, 0.1).slope == pytest.approx(-2.0)
+    assert told(0.4, 0.2, 0.05).slope == pytest.approx(-1.0)
+    assert told(0.0, 0.1, 0.025).slope == pytest.approx(-1.0)
+    assert told(0.0, 0.1, 0.0).slope is None
+    assert told(0.4, 0.1, 0.0, 0.2).ratios == [None, 4.0, None, 0.0]
+    table = told(0.4, 0.1).to_json()
+    names = {"grid", "error", "interval", "bound", "context_ids", "hidden_units", "sources"}
+    assert [set(each) for each in table["rows"]] == [names | {"ratio"}] * 2
+    assert [each["ratio"] for each in table["rows"]] == [None, 4.0]
+    assert [each["grid"] for each in table["rows"]] == [2, 4]
 
 
 def test_times_of_a_table_are_those_of_its_rows() -> None:

@@ -8,10 +8,10 @@ import torch
 
 import dense_truth as truth
 from rankone import approximate, converge
-from rankone.approximation.build import build
+from rankone.approximation.build import alike, build
 from rankone.approximation.cell_grid import CellGrid
 from rankone.approximation.target import Target
-from rankone.errors import SettingError
+from rankone.errors import FunctionError, SettingError
 
 LOW, HIGH = -1.0, 2.0
 
@@ -196,3 +196,23 @@ def test_wide_ramps_are_right_or_refused(D, share, readout):
     tokens = rng.integers(D, size=(300, 2, 1))
     x = lower[tokens] + (upper - lower)[tokens] * rng.uniform(0.001, 0.999, tokens.shape)
     np.testing.assert_allclose(run(result.network.expand(), x), result(x), rtol=0, atol=1e-9)
+
+
+def test_equal_tokens_may_differ_by_rounding_only():
+    """And take the value of the first; the sequence that is shown is the one that is off."""
+    grid = CellGrid(2, 2, np.zeros(1), np.ones(1))
+    sequences, values = (
+        grid.all_sequences(),
+        np.array([[[1.0], [1.0]], [[2.0], [3.0]], [[5.0]] * 2]),
+    )
+    assert sequences.tolist() == [[0, 0], [0, 1], [1, 1]]
+    target = Target(lambda x: x, "f", 1)
+    rounding = 1e-9 * 4 + 64 * 2.0**-52 * 5
+    for off in (0.99, -0.99):
+        near = values.copy()
+        near[2, 1] -= off * rounding
+        assert np.array_equal(alike(target, grid, sequences, near), values)
+    far = values.copy()
+    far[2, 1] -= 1.01 * rounding
+    with pytest.raises(FunctionError, match=r"at \[\[0.75\], \[0.75\]\], where tokens are equal"):
+        alike(target, grid, sequences, far)

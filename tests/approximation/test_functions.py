@@ -240,6 +240,34 @@ def test_the_search_would_find_a_constant_that_is_too_small(name: str, n: int) -
     assert found > 0.98 * named.modulus.constant
 
 
+def test_constants_of_three_tokens_in_a_box() -> None:
+    """From (-1, 0) to (2, 1): the diameter is sqrt(10), no token is longer than sqrt(5)."""
+    low, high = np.array([-1.0, 0.0]), np.array([2.0, 1.0])
+    a, b, c, e, _ = random_weights(TokenBox(3, low, high, seed=7))
+    norms = [np.linalg.svd(w)[1][0] for w in (a, b, c, e)]
+    root = np.sqrt(3)
+    wanted = {
+        **dict.fromkeys(("mean-centring", "attraction", "soft-rank", "radius", "reverse"), 1.0),
+        **dict.fromkeys(("largest", "median", "log-mean-exp", "running-mean"), root),
+        "softmax": 0.5,
+        "nearest": 1 + np.sqrt(2),
+        "product-of-others": 2 * 2.0,
+        "random-smooth": norms[0] * (norms[1] + norms[2] * norms[3]),
+        "attention": 10 / 4 + root + root * np.sqrt(10) * np.sqrt(5),
+        "spread": 2 * 3.0,
+        "root-distance": 3**0.25 * np.sqrt(1 + np.sqrt(2)),
+    }
+    assert wanted.keys() == FUNCTIONS.keys()
+    for name, constant in wanted.items():
+        modulus = named_function(name, n=3, low=low, high=high, seed=7).modulus
+        assert modulus is not None
+        assert modulus.constant == pytest.approx(constant, rel=1e-14)
+        assert modulus.exponent == (0.5 if name == "root-distance" else 1.0)
+        assert modulus(4.0) == pytest.approx(constant * (2 if modulus.exponent < 1 else 4))
+    ordered = {name for name, recipe in FUNCTIONS.items() if recipe.positions}
+    assert ordered == {"running-mean", "reverse"}
+
+
 @pytest.mark.parametrize("name", ["softmx", "Softmax", "nearest ", "mean_centring"])
 def test_an_unknown_name_is_refused_with_a_known_one(name: str) -> None:
     with pytest.raises(SettingError) as caught:

@@ -20,8 +20,10 @@ from rankone import approximate
 from rankone.approximation.build import build, choose_delta
 from rankone.approximation.cell_grid import CellGrid
 from rankone.approximation.grid_mapping import GridMapping, distinct_sums, measure_gap
+from rankone.approximation.problem import large, needed
+from rankone.approximation.readouts import bend, choose_eta
 from rankone.approximation.target import Target
-from rankone.errors import PrecisionError, SizeError
+from rankone.errors import PrecisionError, SettingError, SizeError
 
 ULP = 2.0**-52
 
@@ -209,11 +211,88 @@ def test_context_ids_are_apart_in_arb(D, n, d, positions):
         assert built.mapping.gap == np.inf
 
 
+@pytest.mark.parametrize(
+    ("D", "n", "d", "outputs", "linear", "numbers"),
+    [
+        # 100 ids of 10, 55 sequences of 2 tokens and 5 each, 200 units of width 6, 9 times
+        (10, 2, 1, 1, False, 100 * 10 + 55 * 2 * 5 + 9 * 6 * 200),
+        # the ids with planes: 2 and 2 per output and coordinate, and one, more; twice the units
+        (10, 2, 1, 1, True, 100 * (10 + 2 + 4) + 55 * 2 * 5 + 9 * 6 * 400),
+        (2, 1, 2, 3, True, 4 * (18 + 2 + 18) + 4 * 9 + 9 * 10 * 24),
+        # never more than 2^21 units at once
+        (1500, 2, 1, 1, False, 1500**2 * 10 + 1500 * 1501 * 5 + 9 * 6 * (1 << 21)),
+    ],
+)
+def test_how_much_memory_is_needed(D, n, d, outputs, linear, numbers):
+    assert needed(unit_grid(D, n, d), outputs, linear=linear) == 8 * numbers
+
+
+def test_planes_move_an_id_by_a_quarter_of_the_gap_and_bend_it_by_a_twelfth():
+    """The first where the gap is small; where it is not, scores move so little that attention is
+    nearly linear: by 1/64, or less where they are large."""
+    grid = unit_grid(5, 3, 2)
+    residual = 0.5 * 2 / 5
+    g = np.array([[0.5, -0.25, 0.25], [0.25, 0.25, 0.25]])
+    for query, place, gap, eta in (
+        (0.5, 0.0, 1e-6, 2 * 1e-6 / 4 / 1.0 / residual),
+        (0.5, 4.0, 1e-6, 2 * 9 * 1e-6 / 4 / 1.0 / residual),
+        (0.5, 0.0, 1.0, 1 / 64 / 0.5 / residual),
+        (40.0, 0.0, 1.0, 0.5 / (2 + 40 + 2 / 64) / 40 / residual),
+        (10.0, 4.0, 1.0, 0.5 / (2 + 90 + 2 / 64) / 10 / residual),
+    ):
+        mapping = GridMapping(None, 4, query, place, gap)
+        assert choose_eta(grid, mapping, g) == pytest.approx(eta, rel=1e-14, abs=0)
+        bent = 0.5 / mapping.range(3) * eta * bend(grid, mapping, eta)
+        assert bent <= gap / 12
+    assert choose_eta(grid, GridMapping(None, 4, 0.5), g) == 0.0  # one id alone
+
+
+def test_giant_numbers_are_powers_of_ten():
+    """From 2^50 on, rounded down."""
+    assert large(2**50 - 1) == "1,125,899,906,842,623"
+    assert large(2**50) == "10^15"
+    assert large(10**400) == "10^400"
+
+
 def test_ids_too_close_for_float64_are_refused():
     """At the measured gap, before anything is built."""
     for gap, message in ((0.0, "0.0e\\+00 apart"), (2.0**-50, "apart, too little for float64")):
         with pytest.raises(PrecisionError, match=message):
             choose_delta(unit_grid(4, 3), GridMapping(None, 3, 0.5, gap=gap), "constant", None)
+
+
+@pytest.mark.parametrize(
+    ("D", "d", "gap", "readout", "steepest"),
+    [
+        (4, 3, 2.0**-8, "constant", 53 - 4 - 8 - 2 * 2),  # of 53 bits: reserve, gap, D^(d - 1)
+        (4, 3, 2.0**-8, "linear", 53 - 6 - 8 - 2 * 2),
+        (4, 1, 2.0**-8, "constant", 53 - 4 - 8),
+        (4, 1, 2.0**-5, "constant", 44),  # never steeper
+        (4, 1, 2.0**-4, "constant", 44),
+        (1, 3, np.inf, "linear", 44),  # one cell: no ramp
+    ],
+)
+def test_ramps_are_as_narrow_as_float64_can_carry(D, d, gap, readout, steepest):
+    given = unit_grid(D, 3, d), GridMapping(None, 3, 0.5, gap=gap), readout
+    assert choose_delta(*given, None) == 2.0**-steepest
+    for delta in (2.0**-steepest, 0.5 / D):
+        assert choose_delta(*given, delta) == delta
+    for delta in (0.999 * 2.0**-steepest, 0.501 / D):
+        with pytest.raises(SettingError, match="cannot be used"):
+            choose_delta(*given, delta)
+    assert choose_delta(*given, 0.3 / D) == 0.25 / D  # a power of two
+
+
+@pytest.mark.parametrize(
+    ("D", "n", "d", "positions"),
+    [(1, 2, 1, False), (5, 2, 1, False), (4, 3, 1, False), (3, 3, 2, False), (4, 3, 1, True)],
+)
+def test_keys_go_from_0_to_the_range(D, n, d, positions):
+    grid = unit_grid(D, n, d, positions)
+    for mapping in mappings.candidates(grid):
+        x = mappings.keys_of(grid, mapping, grid.all_sequences())
+        assert x.min() == 0.0
+        assert x.max() == (mapping.range(n) if D > 1 else 0.0)
 
 
 @pytest.mark.parametrize("lie", [False, True])

@@ -17,7 +17,12 @@ from rankone import approximate
 from rankone.approximation import Approximation
 from rankone.approximation.build import build
 from rankone.approximation.cell_grid import CellGrid
-from rankone.approximation.measured_error import measure_error
+from rankone.approximation.measured_error import (
+    SampledPoints,
+    Steepest,
+    _steepest,
+    measure_error,
+)
 from rankone.approximation.target import Target
 
 F = Fraction
@@ -262,6 +267,41 @@ def test_the_worst_point_is_that_far_off(p: float, delta: float | None) -> None:
     x = x[~on_ramps(result, x)]
     others = np.linalg.norm((flat(x) - result(x))[..., 0], p, axis=1)
     assert worst.deviation >= 0.99 * others.max()
+
+
+def waves(x: Any) -> Any:
+    """0 at the centres of 3 x 3 cells; 1 or -1 in the middle of the last cell of the first
+    coordinate, at any edge of the other."""
+    a, b = x[..., :1], x[..., 1:]
+    return np.where(a > 2 / 3, np.sin(3 * np.pi * a) ** 2 * np.cos(3 * np.pi * b), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("f", "place", "deviation"),
+    [
+        (lambda x: np.exp(-20 * x), [0.0], 1 - np.exp(-20 / 6)),  # the lower end of the domain
+        (lambda x: np.exp(20 * (x - 1)), [1.0], 1 - np.exp(-20 / 6)),  # the upper end
+        (waves, [5 / 6, 0.0], 1.0),
+    ],
+)
+def test_the_worst_point_is_at_the_edge_or_in_the_middle_of_a_cell(
+    f: Any, place: list[float], deviation: float
+) -> None:
+    worst = approximate(f, n=1, d=len(place), grid=3, samples=256).measured.worst
+    assert worst.deviation == pytest.approx(deviation, rel=1e-7)
+    found = np.array(worst.point[0])
+    if f is waves:
+        found[1] -= np.round(3 * found[1]) / 3
+    np.testing.assert_allclose(found, place, atol=1e-8)
+
+
+def test_a_point_at_the_centre_has_no_slope() -> None:
+    """0 in the domain from -1 to 1: nothing moved, not even by rounding."""
+    grid = CellGrid(1, 1, np.full(1, -1.0), np.ones(1))
+    target = Target(lambda x: x, "f", 1)
+    built = build(target, grid, "constant", None, lambda *_: None)
+    centre = SampledPoints(target, built, grid, np.zeros((1, 1, 1)), 2.0)
+    assert _steepest(target, grid, centre) == Steepest(0.0, [[0.0]])
 
 
 @given(

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from rankone import approximate
+from rankone.approximation.target import Target
 from rankone.arrays import Floats
 from rankone.errors import FunctionError, RankOneError, SettingError, SizeError
 
@@ -243,6 +244,24 @@ def test_an_offset_or_few_digits_do_not_hide_the_order(f: Callable[[Floats], Flo
 def test_an_offset_does_not_hide_a_slope() -> None:
     with pytest.raises(FunctionError, match="more than the Lipschitz constant"):
         small(lambda x: 1e6 + 1e-7 * np.abs(x - 0.3), lipschitz=1e-12)
+
+
+@pytest.mark.parametrize(
+    "domain", [([0, 0], [1, 0]), ([0, 2], [1, 1]), ([0, -np.inf], 1), ([-1e308, 0], [1e308, 1])]
+)
+def test_a_domain_that_is_empty_in_one_coordinate_is_refused(domain: Any) -> None:
+    with pytest.raises(SettingError, match="is empty or not finite"):
+        small(centred, d=2, domain=domain)
+
+
+def test_a_number_that_is_not_finite_is_shown_with_its_input() -> None:
+    def f(x: Floats) -> Floats:
+        return np.where(x == 0.5, np.inf, x)
+
+    x = np.array([[[0.1], [0.2]], [[0.3], [0.5]], [[0.5], [0.4]]])
+    for some in (x[:2], x):  # the first of them
+        with pytest.raises(FunctionError, match=r"is \[\[0.3\], \[inf\]\] at \[\[0.3\], \[0.5\]\]"):
+            Target(f, "f", 1)(some)
 
 
 @pytest.mark.parametrize("domain", [(2.0**52, 2.0**52 + 4), (1e9, 1e9 + 1e-3)])

@@ -134,6 +134,12 @@ def test_how_a_head_is_read(labels: int, dim: int, seed: int, held: int) -> None
         assert read.rounding == pytest.approx(other.rounding, rel=1e-6)
 
 
+def test_no_tokens_are_read_too() -> None:
+    found = LabelHead(nn.Linear(3, 4).double()).read(np.empty((3, 0)), np.empty(0, dtype=int))
+    assert (len(found.labels), len(found.values), len(found.errors)) == (0, 0, 0)
+    assert found.rounding == 0.0
+
+
 def test_leads_of_what_is_no_number_are_none() -> None:
     logits = np.array([[1.0, np.nan, 5.0, np.inf], [3.0, 2.0, np.nan, np.inf]])
     found = leads(logits, np.array([0, 1, 0, 1]))

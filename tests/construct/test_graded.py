@@ -47,6 +47,7 @@ def test_it_is_a_model_without_labels(tmp_path: Path) -> None:
     corpus = toy_corpus(3, 2)
     where = embed_corpus(corpus)
     model = graded_model(corpus, where, contextual_mapping(where.columns, 2, grade="tight"))
+    assert model.network.shape.hidden == 0
     model.save(tmp_path / "model")
     with pytest.raises(RankOneError, match="without a readout"):
         load(tmp_path / "model").predict([["a", "b"]])

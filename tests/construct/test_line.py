@@ -16,7 +16,8 @@ import corpora
 import rankone
 from rankone import Corpus
 from rankone.arrays import Floats, Ints
-from rankone.construct.line.cells import lay_dominoes
+from rankone.construct.line import draw as drawing
+from rankone.construct.line.cells import Run, _sorted, lay_dominoes
 from rankone.construct.line.draw import free_line, given_line
 from rankone.construct.line.readout_units import (
     Changes,
@@ -28,6 +29,7 @@ from rankone.construct.line.readout_units import (
 )
 from rankone.construct.problem import Problem, pose
 from rankone.corpus.targets import PartTargets, Targets
+from rankone.nn import Rank1Attention
 
 ids_and_labels = st.lists(
     st.tuples(st.integers(-50, 50), st.integers(0, 4)), min_size=1, unique_by=lambda pair: pair[0]
@@ -70,6 +72,14 @@ def test_paper_readout_hits_every_label_with_a_unit_each(pairs: list[tuple[int, 
     np.testing.assert_allclose(read(units, s), y + 1, atol=1e-9)
     assert len(units.gain) == len(s)
     assert units.min_gap == min(np.diff(np.sort(s)), default=math.inf)
+
+
+def test_the_bend_before_the_first_id_is_no_gap() -> None:
+    """It lies 1 + |s| before it, here less than the ids are apart."""
+    units = paper_readout(on_line(np.array([0.5, 8.0, 3.5])), asking(np.array([0, 1, 0])))
+    assert units is not None
+    assert units.min_gap == 3.0
+    assert -units.bias[0] == -1.0
 
 
 @pytest.mark.parametrize(
@@ -140,6 +150,22 @@ def test_dominoes_are_all_laid_and_few_ends_disagree(ends: list[tuple[int, int]]
     assert disagree <= must + 5  # one for each end: its pieces may hang together with no others
 
 
+@pytest.mark.parametrize("words", [300, (1 << 16) - 1, 1 << 16, (1 << 16) + 1])
+def test_tokens_are_sorted_by_word_then_along_the_line(words: int) -> None:
+    """As many words with several labels as numbers of 16 bits can count, and more; and others."""
+    rng = np.random.default_rng(0)
+    tokens = rng.permutation(np.concatenate([np.arange(words + 5), np.arange(words + 5)]))
+    run = Run(tokens, np.arange(len(tokens)), rng.random(len(tokens)))
+    several = np.ones(words + 5, dtype=bool)
+    several[[0, 7, 8, 100, words + 4]] = False
+    found = _sorted(run, several, np.flatnonzero(several))
+    kept = np.flatnonzero(several[tokens])
+    order = kept[np.lexsort((run.within[kept], tokens[kept]))]
+    assert np.array_equal(found.tokens, tokens[order])
+    assert np.array_equal(found.labels, run.labels[order])
+    assert np.array_equal(found.within, run.within[order])
+
+
 def lines(corpus: Corpus, causal: bool, all_apart: bool) -> list[Line]:
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((len(corpus.vocabulary), 4))
@@ -157,6 +183,7 @@ def test_the_line_is_what_the_attention_layer_puts_out(
 
     for line in lines(corpus, causal, all_apart):
         attention, mapping = line.mapping.attention(), line.mapping
+        assert isinstance(attention, Rank1Attention)
         for j in range(corpus.n_sentences):
             at = slice(corpus.offsets[j], corpus.offsets[j + 1])
             z = mapping.table[corpus.token_ids[at]]
@@ -207,6 +234,81 @@ def test_given_directions_let_positions_span_as_much_as_tokens() -> None:
     assert np.abs(mapping.positions[-1] @ mapping.direction / shares - 1).min() < 1e-6
     scores = np.abs(mapping.project([corpus], mapping.v2)).max()
     assert 1 <= scores * np.ptp(mapping.project([corpus], mapping.v1)) <= 16
+
+
+def given_problem(readout: Any = "merged", *, positions: bool = True) -> Problem:
+    corpus = rankone.builtin_corpus(50)
+    vectors = np.random.default_rng(2).standard_normal((len(corpus.vocabulary), 4))
+    length = corpus.longest if positions else 0
+    return pose([corpus], positions=positions, length=length, vectors=vectors, readout=readout)
+
+
+def with_shares(problem: Problem, shares: Floats) -> Line:
+    """Given vectors, the same draw, and only these shares to choose from."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "SHARES", shares)
+        return given_line(problem, np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("share", [1.0, 0.25, 4.0**-11])
+def test_context_takes_its_share_of_the_line(share: float, positions: bool) -> None:
+    """As standard deviations, of what attention adds and of what was there before."""
+    problem = given_problem(positions=positions)
+    line = with_shares(problem, np.array([share]))
+    own = line.mapping.project(problem.parts, line.mapping.direction)
+    assert np.std(line.ids - own) == pytest.approx(share * np.std(own), rel=1e-8)
+
+
+def test_context_that_is_nearly_the_same_for_all_is_not_blown_up() -> None:
+    """One word in one context: the standard deviation is 0, and a thousandth of the size is taken
+    instead."""
+    corpus = Corpus.from_sentences(corpora.spelled("a x"))
+    line = with_shares(pose([corpus], vectors=np.array([[0.5, -3.0]])), np.array([0.25]))
+    own = line.mapping.project([corpus], line.mapping.direction)
+    assert np.abs(line.ids - own) == pytest.approx(250.0)
+
+
+def off_by(left: Floats, right: Floats, jump: Floats) -> float:
+    """2^-52 |s| times the slopes of ramps over half of each gap, added up like a random walk."""
+    slopes = 2 * jump / (right - left)
+    return float(2.0**-52 * max(np.abs(left).max(), np.abs(right).max()) * np.sqrt(slopes @ slopes))
+
+
+@pytest.mark.parametrize("readout", ["merged", "paper"])
+def test_of_all_shares_the_best_is_taken(readout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fewest units that rounding allows, or, where all contexts must lie apart or no share is
+    good enough, the smallest error."""
+    problem, shares = given_problem(readout), 4.0 ** -np.arange(12)
+    each, errors = [with_shares(problem, shares[i : i + 1]) for i in range(12)], []
+    for line in each:
+        if readout == "paper":
+            s = np.sort(line.ids[problem.contexts])
+            errors.append(off_by(s[:-1], s[1:], np.ones(len(s) - 1)))
+        else:
+            changes = line.changes
+            jump = np.abs(changes.after - changes.before)
+            errors.append(off_by(changes.left, changes.right, jump))
+            assert drawing._rounding(changes) == pytest.approx(errors[-1], rel=1e-12)
+    units = [len(line.changes.left) for line in each]
+    assert len(set(units)) > 4
+    assert len(set(errors)) == 12
+    for limit in (0.0, *np.sort(errors)[:-1], 1.0):
+        monkeypatch.setattr(drawing, "ROUNDING", limit * (1 + 1e-12))
+        good = [i for i in range(12) if errors[i] <= limit]
+        fewest = min(good, key=units.__getitem__, default=None)
+        if fewest is None or readout == "paper":
+            fewest = int(np.argmin(errors))
+        assert np.array_equal(with_shares(problem, shares).ids, each[fewest].ids)
+
+
+def test_a_direction_on_which_tokens_cannot_differ_is_only_scaled() -> None:
+    """Vectors that are multiples of (1, ..., 1), on which positions lie too."""
+    vectors, draw = np.outer([1.0, -3.0, 2.0], np.ones(4)), np.array([2.0, 1.0, 0.5, 1.5])
+    tilted = drawing._tilt(draw, vectors, 8.0, 0.25)
+    np.testing.assert_allclose(tilted, draw / 15, rtol=1e-15)
+    alone = drawing._tilt(draw, vectors, 0.0, 0.25)  # without positions they can
+    np.testing.assert_allclose(alone, draw / np.std(5 * vectors[:, 0]), rtol=1e-15)
 
 
 def test_tokens_with_most_contexts_lie_nearest_to_zero() -> None:

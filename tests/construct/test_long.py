@@ -15,6 +15,7 @@ from rankone.construct.verify import SAMPLE
 SETTINGS = {
     "causal": {"causal": True},
     "both ways": {},
+    "causal, no positions": {"causal": True, "positions": False},
     "causal, head size 2": {"causal": True, "head_size": 2},
     "paper": {"readout": "paper"},
     "given vectors, causal": {"vectors": True, "causal": True},

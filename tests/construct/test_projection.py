@@ -17,6 +17,7 @@ from rankone.arrays import Floats
 from rankone.construct.theorem2.projection import (
     Method,
     Projection,
+    _least_ratio,
     draw_directions,
     find_projection,
     measure,
@@ -117,6 +118,14 @@ def test_a_ratio_that_only_equals_the_lemmas_proves_nothing() -> None:
     assert replace(found, ratio=found.lemma_ratio * (1 + 1e-15)).ok
 
 
+def test_what_is_hardly_apart_on_v_counts_as_together() -> None:
+    """Products below 1e-290 round in absolute terms, so that quotients would say nothing."""
+    apart = np.array([[1.0, 0.0], [3e-280, 4e-280]])
+    for projected, ratio in ((1.01e-290, 1.01e-290 / 5e-280), (0.99e-290, 0.0)):
+        found = _least_ratio(apart, np.array([1.0, projected]))
+        assert found == pytest.approx(ratio, rel=1e-14, abs=0)
+
+
 def test_ways_that_leave_no_choice() -> None:
     line = find_projection([[1.0], [2.5], [-4.0]])
     assert (line.v.tolist(), line.ratio, line.gap, line.draws) == ([1.0], pytest.approx(1), 1.5, 0)
@@ -124,8 +133,9 @@ def test_ways_that_leave_no_choice() -> None:
     assert alone.ok
     assert alone.ratio == alone.gap == math.inf
     assert json.loads(json.dumps(alone.to_json()))["gap"] is None
-    assert find_projection(np.eye(2)).method == "plane"
-    assert find_projection(np.eye(3)).method == "best"
+    plane, best = find_projection(np.eye(2)), find_projection(np.eye(3), draws=7)
+    assert (plane.method, plane.draws) == ("plane", 0)
+    assert (best.method, best.draws) == ("best", 7)
 
 
 def test_thousands_of_points() -> None:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from rankone.arrays import Floats
 from rankone.construct.theorem2.projection import draw_directions, fewest_digits
-from rankone.construct.theorem2.weights import GradedMapping, contextual_mapping
+from rankone.construct.theorem2.weights import GradedMapping, _output, contextual_mapping
 from rankone.errors import PrecisionError, RankOneError, VectorError
 
 CHOICES = [("paper", "shared"), ("tight", "shared"), ("tight", "separate")]
@@ -164,6 +164,7 @@ def test_figures() -> None:
     again = contextual_mapping(x.tolist(), 2, grade="tight", query="separate", seed=3)
     assert json.dumps(found.to_json()) == json.dumps(again.to_json())
     figures = found.to_json()
+    assert set(figures) == {"ok", "log10_bound", *(set(vars(found)) - {"mapping"})}
     assert figures["ok"] is True
     assert figures["log10_bound"] == pytest.approx(found.log_bound / math.log(10))
     assert found.digits == pytest.approx(math.log10(found.r) - found.log10_bound + 20.5, abs=0.6)
@@ -204,3 +205,13 @@ def test_settings_that_are_refused() -> None:
         contextual_mapping(np.eye(3), 2, grade="tight", draws=0)
     with pytest.raises(PrecisionError, match="no room for the weights"):
         contextual_mapping([[1e-99, 0.0], [1e-99, 1e-210]], 2, grade="tight")
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("along", [0.5, 1.25, 2.0])
+def test_the_output_has_its_norm_and_its_share_along_v(dim: int, along: float) -> None:
+    """In one dimension there is nothing but v, so the norm cannot be had."""
+    v = np.array([0.6, -0.8, 0.0])[:dim] if dim > 1 else np.array([-1.0])
+    w = _output(v, 2.0, along)
+    assert v @ w == pytest.approx(along, rel=1e-14)
+    assert np.linalg.norm(w) == pytest.approx(2.0 if dim > 1 else along, rel=1e-14)

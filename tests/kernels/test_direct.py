@@ -187,3 +187,16 @@ def test_gradients_where_two_keys_tie():
     key = column(1.0, 1.0, 0.0).requires_grad_()
     query, value = column(2.0, -2.0).requires_grad_(), column(1.0, 5.0, 2.0).requires_grad_()
     assert gradcheck(rank1_attention, (query, key, value))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_vmap_is_a_batch(masked):
+    """Where no number may decide what is done, as in a transform, a mask holds too."""
+    generator = torch.Generator().manual_seed(0)
+    parts = torch.randn(3, 4, 6, generator=generator, dtype=torch.float64)
+    mask = truth.random_mask(4, 6, 6, seed=1) if masked else None
+    mapped = torch.vmap(
+        lambda *row: rank1_attention(*row[:3], mask=row[3], method="direct"),
+        in_dims=(0, 0, 0, 0 if masked else None),
+    )(*parts, mask)
+    truth.assert_close(mapped, expected(*parts, mask))

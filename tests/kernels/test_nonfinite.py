@@ -96,6 +96,31 @@ def test_a_query_of_0_beside_an_infinite_key_is_not_a_number(way, zero, end):
     assert_same(found, row(torch.nan, up, down))
 
 
+@pytest.mark.parametrize("end", [torch.inf, -torch.inf], ids=str)
+@pytest.mark.parametrize("side", [0, 1], ids=["low", "high"])
+@pytest.mark.parametrize("way", ["direct", "linear", "sentences"])
+def test_an_infinite_value_counts_if_its_key_weighs_anything(way, side, end):
+    """Else it is 0 times infinity. e^-1000 is 0 in floating point, e^-700 is not."""
+    query, key = row(1000.0, 700.0, -700.0, -1000.0), row(0.0, 1.0, 0.0, 1.0)
+    value = torch.full((4,), 5.0, dtype=torch.float64)
+    value[side] = end
+    if way == "sentences":
+        found = ragged_attention(query, key, value, np.array([0, 4]))
+    else:
+        found = rank1_attention(query, key, value, method=way)
+    expected = row(torch.nan, end, end, end) if side == 0 else row(end, end, end, torch.nan)
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("spoiled", [0, 1], ids=["query", "key"])
+def test_a_nan_of_any_bits_is_a_nan(spoiled, sign):
+    bits = torch.full((1,), (1 << 63) - 1 if sign > 0 else -1)  # all of them 1
+    parts = list(torch.ones(3, 4, dtype=torch.float64))
+    parts[spoiled] = bits.view(torch.float64).expand(4)
+    assert torch.isnan(rank1_attention(*parts, method="linear")).all()
+
+
 @each_odd
 @pytest.mark.parametrize("spoiled", [0, 1], ids=["key", "value"])
 def test_what_a_query_does_not_see_may_be_anything_and_gets_no_gradient(spoiled, odd):

@@ -60,6 +60,14 @@ def test_embedding_takes_the_domain_to_the_unit_cube():
     assert not h[..., 2:].any()
 
 
+def test_there_are_no_positions_unless_they_are_asked_for():
+    network = built(3, 1).network
+    parts = {name: getattr(network, name) for name in ("n", "f1", "attention", "f2", "outputs")}
+    again = Approximator(**parts, low=network.low.detach(), span=network.span.detach())
+    x = points(3, 1, (4,), "anywhere")
+    assert torch.equal(again(x), network(x))
+
+
 @pytest.mark.parametrize("m", [1, 3])
 def test_positions_stand_before_the_output(m):
     """0, 1, ..., n - 1 on one coordinate, the same in every sequence of a batch; 0 elsewhere."""

@@ -103,6 +103,30 @@ def test_masked_tokens_may_be_anything(make, odd):
         assert torch.equal(layer(changed, **seen)[:, :4], layer(z, **seen)[:, :4])
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@each_mask
+@pytest.mark.parametrize("kind", ["softmax", "hardmax"])
+def test_few_scores_are_held_at_once_unless_a_gradient_needs_them(kind, mask, causal, monkeypatch):
+    asked = []
+
+    def attend(self, query, *given, attend=SelfAttention._attend):
+        asked.append(query.shape[-2])
+        return attend(self, query, *given)
+
+    monkeypatch.setattr(SelfAttention, "_attend", attend)
+    layer = truth.randomize(SelfAttention(D, heads=2, kind=kind, dtype=torch.float64), 9)
+    z = tokens(BATCH, N, D)
+    whole = layer(z, mask, causal=causal)
+    for scores, rows in ((N * N, [5]), (N * N - 1, [4, 1]), (2 * N, [2, 2, 1]), (0, [1] * N)):
+        monkeypatch.setattr("rankone.nn.attention.SCORES", scores)
+        asked.clear()
+        with torch.no_grad():
+            truth.assert_close(layer(z, mask, causal=causal), whole)
+        assert asked == rows
+        layer(z, mask, causal=causal)
+        assert asked[len(rows) :] == [N]
+
+
 def test_hardmax_shares_equally_among_the_largest():
     scores = torch.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0], [-1.0, 0.0, -2.0]])
     third = 1 / 3

@@ -12,6 +12,7 @@ from torch.autograd import gradcheck
 
 import dense_truth as truth
 from rankone.nn import FeedForward, Stairs, TiltedStairs
+from rankone.nn.stairs import in_turn
 
 F = Fraction
 EPS = 2.0**-53
@@ -34,6 +35,17 @@ def climb(s, start, width, level):
 
 def on_ramp(s, start, width):
     return any(a < s < a + w for a, w in zip(start, width, strict=True))
+
+
+def test_units_stand_in_the_order_of_thue_and_morse():
+    """Those of all flights in one row, also where there are so many that the numbers of their pairs
+    have 18 bits."""
+    first = torch.arange(140_000).view(2, 70_000)
+    row = in_turn(first, -1 - first)
+    pair = np.arange(140_000)
+    odd = np.unpackbits(pair[:, None].view(np.uint8), axis=1).sum(1) % 2 == 1
+    assert row[::2].tolist() == np.where(odd, -1 - pair, pair).tolist()
+    assert row[1::2].tolist() == np.where(odd, pair, -1 - pair).tolist()
 
 
 @st.composite

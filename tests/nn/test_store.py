@@ -306,6 +306,9 @@ def test_other_words_for_the_same_rows(home: Path) -> None:
     edit("vocabulary.json", lambda v: v[1:])(home)
     with pytest.raises(ModelError, match="different entries"):
         rankone.load(home)
+    (home / "vocabulary.json").write_bytes(b"")  # its checksum is 0
+    with pytest.raises(ModelError, match=r"vocabulary.json: cannot be read"):
+        rankone.load(home)
 
 
 @pytest.mark.parametrize("small", [0, 1 << 40], ids=["mapped", "copied"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -36,9 +37,17 @@ def test_the_toy_in_every_grade(grade: str, query: str) -> None:
     found = memorize_exactly(toy_corpus(), grade=grade, query=query)
     assert found.ok
     assert found.contexts == found.tokens == 30
+    assert found.digits - found.graded.digits in (39, 40)  # 128 bits more, rounded up twice
     assert found.parameters.paper == 4 * (1 + 2) + 2 * (2 * 3 * 10 + 2)
     assert replace(found, max_error="5.4e-20").ok  # 2^-64 is 5.42e-20
     assert not replace(found, max_error="5.5e-20").ok
+    figures = found.to_json()
+    json.dumps(figures, allow_nan=False)
+    assert set(figures) == {"ok", *(set(vars(found)) - {"network"})}
+    assert figures["graded"] == found.graded.to_json()
+    kept = {name: getattr(found, name) for name in ("ok", "tokens", "contexts", "digits")}
+    assert {name: figures[name] for name in kept} == kept
+    assert figures["max_error"] == found.max_error
 
 
 def test_repeated_tokens_and_contradictions_are_refused() -> None:

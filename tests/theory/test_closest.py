@@ -192,7 +192,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("way", ["tiles", "as it comes"])
 @pytest.mark.parametrize("offset", [0.0, 1e8])
-@pytest.mark.parametrize("dim", [1, 3, 24, 200])
+@pytest.mark.parametrize("dim", [1, 2, 3, 5, 24, 200])
 def test_a_planted_pair_is_found(
     way: str, offset: float, dim: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,7 +78,7 @@ def errors(query, key, value, there=None, causal=False):
     return [((a - b).abs() / scale.clamp_min(1e-300)).amax().item() for a, b, scale in pairs]
 
 
-SCALES = [0.0, 1e-300, 1.0, 30.0, 1e9, 1e290]
+SCALES = [0.0, 1e-300, 1.0, 30.0, 1e3, 1e9, 1e100, 1e290]
 
 
 @each_order

@@ -133,9 +133,11 @@ def extremes(points: Floats, there: Bools, first: int, last: int) -> tuple[int, 
     low, high = MAGNITUDE, ~MAGNITUDE
     for start in range(first, last, STRETCH):  # find the stretch, then the place in it
         least, most = _ranks(points, there, start, min(start + STRETCH, last))
-        if least < low:
+        if least > most:  # nothing is there
+            continue
+        if at[0] < 0 or least < low:
             low, at[0] = least, start
-        if most > high:
+        if at[1] < 0 or most > high:
             high, at[1] = most, start
     if at[0] >= 0:
         for end, extreme in enumerate((low, high)):
