@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankone import Corpus
-from rankone.audit.suspects.edits import NEVER, best_edits, follow_odds
+from rankone.audit.suspects.edits import (
+    CANDIDATES,
+    NEVER,
+    _candidates,
+    best_edits,
+    follow_odds,
+)
 from rankone.audit.suspects.tags import Tags
 
 TAGS = ["O", "B-X", "I-X", "B-Y"]
@@ -92,3 +98,13 @@ def test_a_token_that_nothing_is_asked_of_is_not_part_of_an_edit() -> None:
     edits = best_edits(corpus, labels, scores, np.zeros((3, 3)))
     assert edits.run(0) == (0, [1])
     assert edits.odds.tolist() == [5.0, NEVER, 5.0]
+
+
+def test_the_best_candidates_are_tried_the_given_label_first() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(50, 25)).astype(np.float32)
+    labels = rng.integers(25, size=50).astype(np.int32)
+    found = _candidates(scores, labels)
+    for row, label, each in zip(scores, labels, found, strict=True):
+        best = [y for y in np.argsort(-row).tolist() if y != label][: CANDIDATES - 1]
+        assert each.tolist() == [label, *best]

@@ -257,3 +257,8 @@ def test_iob2_gives_the_published_entity_counts(shared: Path) -> None:
         "ORG": 6321,
         "PER": 6600,
     }
+
+
+def test_the_mean_length_is_no_whole_number() -> None:
+    audit = rankone.inspect([(["a"], ["X"]), (["a", "b"], ["X", "X"])])
+    assert audit.mean_length == 1.5

@@ -125,6 +125,17 @@ def large(count: int, words: int, letters: int = 6, rows: int = 2) -> Audit:
     )
 
 
+def test_the_mark_of_a_suspect_in_a_long_sentence() -> None:
+    """A suspect keeps a part of a long sentence, which does not begin with its first token."""
+    words = tuple(f"w{i}" for i in range(200))
+    lines = (7, 8)
+    found = Suspect("a", 7, words, "w150 w151", "X Y", "Y X", 0.9, 451, lines, start=301)
+    (shown,) = digest(replace(large(1, 3), suspects=(found,)))["findings"]["suspects"]
+    at, run = shown["mark"]
+    assert shown["words"][at : at + run] == ["w150", "w151"]
+    assert shown["cut"][0] == 300 + 150 - at
+
+
 def test_evidence_is_cut_only_if_it_is_long() -> None:
     for letters, shown in ((TEXT, "x" * TEXT), (TEXT + 1, "x" * TEXT + "…")):
         evidence = (Evidence("a", 1, "B-X", "x" * letters, "the word"),)

@@ -17,7 +17,7 @@ import rankone
 from rankone.audit import Evidence, Suspect
 from rankone.audit.cells import FORMULA, guarded, unguarded
 from rankone.audit.rows import ReviewRow, read_rows, rows_of_audit, write_rows
-from rankone.corpus import Corpus
+from rankone.corpus import Conflict, Corpus
 from rankone.errors import OutputError, RankOneError, RowsError, SettingError
 
 TRICKY = "=+-@'\"\\;,\t\r\n abé\u3000\u2028\uff1d\U0001f600"
@@ -337,3 +337,21 @@ def test_long_sentences_are_shown_around_the_token(tmp_path: Path) -> None:
 def test_refusals_are_one_kind_of_error() -> None:
     with pytest.raises(RankOneError, match="accept is 'perhaps', which is neither yes nor no"):
         replace(ROW, accept="perhaps").accepted  # noqa: B018
+
+
+@pytest.mark.parametrize("kind", ["suspect", "conflict"])
+def test_the_excerpt_of_a_long_sentence_is_around_the_token(kind: str) -> None:
+    """A finding keeps a part of a long sentence, which does not begin with its first token."""
+    words = [f"w{i}" for i in range(200)]
+    if kind == "suspect":
+        found = Suspect(
+            "a", 1, tuple(words), "w150", "X", "Y", 0.9, position=451, lines=(1,), start=301
+        )
+        audit = replace(rankone.inspect("toy"), suspects=(found,))
+    else:
+        conflict = Conflict("w150", 451, words, {"X": [1, 2], "Y": [3]}, start=301)
+        audit = replace(rankone.inspect("toy"), conflicts=(conflict,))
+    (row,) = [row for row in rows_of_audit(audit) if row.kind == kind]
+    assert " w149 w150 w151 " in row.sentence
+    assert "w50 " not in row.sentence
+    assert row.position == 451

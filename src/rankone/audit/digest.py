@@ -181,7 +181,9 @@ def _duplicate(duplicate: Duplicate, seen: Seen) -> Json:
 def _suspect(suspect: Suspect, seen: Seen) -> Json:
     run = len(suspect.lines)
     return {
-        **_sentence(suspect.sentence, suspect.position - 1, run),
+        **_sentence(
+            suspect.sentence, suspect.position - suspect.start, run, left_out=suspect.start - 1
+        ),
         "labels": _each(suspect.label, run),
         "proposals": _each(suspect.proposal, run),
         "score": suspect.score,

@@ -76,7 +76,7 @@ def _suspect(found: Suspect) -> ReviewRow:
         file=found.file or PYTHON,
         line=int(found.line),
         position=int(found.position),
-        sentence=_excerpt(found.sentence, found.position - 1),
+        sentence=_excerpt(found.sentence, found.position - found.start),
         token=found.token,
         label=found.label,
         proposal=found.proposal,

@@ -61,8 +61,7 @@ def find_suspects(
     scores, offset = _judge(tags, windows, expected)
     follows = None if tags.scheme is None else follow_odds(corpus, tags)
     edits = best_edits(corpus, tags.ids, scores, follows)
-    alone = margins(scores, tags.ids)
-    odds = (1 - CORRECTION) * alone + CORRECTION * np.minimum(alone, edits.odds / edits.length)
+    odds = suspicion(margins(scores, tags.ids), edits.odds / edits.length)
     chances = sigmoid(odds + offset)
     return Reporter(corpus, tags, windows, edits).report(
         chances[:tokens], odds[:tokens], count, 1.0 if above is None else above
@@ -77,6 +76,15 @@ def _check_size(corpus: Corpus, labels: int) -> None:
             where=corpus.source,
             remedy="give fewer files, or a corpus with fewer labels",
         )
+
+
+def suspicion(alone: Floats, corrected: Floats) -> Floats:
+    """The log odds for the token alone, drawn towards those for its correction if these are less.
+
+    >>> suspicion(np.array([4.0, 4.0]), np.array([0.0, 8.0])).tolist()
+    [1.0, 4.0]
+    """
+    return (1 - CORRECTION) * alone + CORRECTION * np.minimum(alone, corrected)
 
 
 def margins(scores: Scores, labels: Numbers) -> Floats:
