@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Run = Callable[[bytes], None]
 
@@ -166,6 +166,80 @@ def approximation(home: Path) -> Target:
     return _directory(where, lambda: load_approximation(where))
 
 
+def _audited(home: Path) -> Any:
+    """A small audit with all kinds of findings, of a file next to another split."""
+    from rankone import inspect
+
+    (home / "train.conll").write_bytes(b"Ann B-PER\nruns O\n\nAnn O\nruns O\n\nBob B-PER\n")
+    (home / "dev.conll").write_bytes(b"Bob O\n\nann B-PER\nruns O\n")
+    return inspect(home / "train.conll", against=home / "dev.conll", suspects=3)
+
+
+def rows(home: Path) -> Target:
+    """A table of findings that a person has marked, and the file with what was accepted; the first
+    byte chooses the layout."""
+    from dataclasses import replace
+
+    from rankone.audit.apply import apply
+    from rankone.audit.rows import read_rows, rows_of_audit, write_rows
+
+    layouts = ("rows.csv", "rows.tsv", "rows.jsonl")
+    found = [replace(row, accept="x") for row in rows_of_audit(_audited(home))]
+    seeds = []
+    for i, name in enumerate(layouts):
+        for some in (found, found[:1]):
+            write_rows(some, home / name)
+            seeds.append(bytes([i]) + (home / name).read_bytes())
+
+    def run(data: bytes) -> None:
+        chosen, data = (data[0], data[1:]) if data else (0, b"")
+        path = home / layouts[chosen % len(layouts)]
+        path.write_bytes(data)
+        for row in read_rows(path):
+            json.dumps(vars(row) if hasattr(row, "__dict__") else str(row), default=str).encode()
+        apply(home / "train.conll", path)
+
+    return Target(run, seeds, (*WORDS, "accept", "proposal", "B-PER"))
+
+
+def baseline(home: Path) -> Target:
+    """An earlier audit, and what is new since."""
+    from rankone.audit.baseline import Baseline
+    from rankone.audit.gate import Gate
+
+    path, audit = home / "baseline.json", _audited(home)
+    gate = Gate.parse("leaks,near-leaks,conflicts,duplicates,suspects>0.1")
+    seeds = [json.dumps(audit.to_json()).encode()]
+    return Target(_file(path, lambda: gate.failures(audit, Baseline.read(path))), seeds, JSON)
+
+
+def probabilities(home: Path) -> Target:
+    """The probabilities of a model; the first byte chooses the layout."""
+    import numpy as np
+
+    from rankone import Corpus
+    from rankone.audit import read_probabilities
+
+    corpus = Corpus.from_sentences([(["a", "rose"], ["X", "Y"]), (["is"], ["X"])])
+    np.savez(home / "p.npz", probabilities=np.full((3, 2), 0.5), labels=np.array(["X", "Y"]))
+    lines = (
+        b'{"labels": ["X", "Y"], "probabilities": [[0.5, 0.5], [1, 0]]}\n'
+        b'{"probabilities": [[0.25, 0.75]]}\n'
+    )
+    named = b'{"probabilities": [{"X": 1}, {"Y": 1.0}]}\n{"probabilities": [{"X": 1, "Y": 0}]}\n'
+    seeds = [b"\0" + (home / "p.npz").read_bytes(), b"\1" + lines, b"\1" + named]
+
+    def run(data: bytes) -> None:
+        chosen, data = (data[0], data[1:]) if data else (0, b"")
+        path = home / ("p.npz", "p.jsonl")[chosen % 2]
+        path.write_bytes(data)
+        found = read_probabilities(path, corpus)
+        assert found.shape == (3, 2)
+        assert np.allclose(found.sum(axis=1), 1)
+
+    return Target(run, seeds, JSON)
+
+
 TARGETS: dict[str, Callable[[Path], Target]] = {
     "corpus": corpus,
     "vectors": vectors,
@@ -174,6 +248,9 @@ TARGETS: dict[str, Callable[[Path], Target]] = {
     "certificate": certificate,
     "checkpoint": checkpoint,
     "approximation": approximation,
+    "rows": rows,
+    "baseline": baseline,
+    "probabilities": probabilities,
 }
 
 
@@ -243,8 +320,9 @@ def fuzz(given: argparse.Namespace) -> int:
         sys.exit("fuzzing needs atheris\n  remedy: pip install atheris")
     # What numba compiles cannot be instrumented.
     source = Path(__file__).parents[1] / "src"
-    kernels = (path.relative_to(source) for path in source.glob("rankone/kernels/**/*.py"))
-    compiled = [".".join(path.with_suffix("").parts) for path in kernels]
+    loops = ("rankone/kernels/**/*.py", "rankone/audit/suspects/*.py")
+    files = (path.relative_to(source) for pattern in loops for path in source.glob(pattern))
+    compiled = [".".join(path.with_suffix("").parts) for path in files]
     with atheris.instrument_imports(include=["rankone"], exclude=compiled):
         target = TARGETS[given.target](given.home)
     seeds, words = given.home / "seeds", given.home / "words"
