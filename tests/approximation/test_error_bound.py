@@ -71,6 +71,20 @@ def test_bound_is_above_the_error(name: str, order: ReadoutKind, wide: bool) -> 
             assert most.guaranteed
 
 
+def test_the_largest_plane_of_a_single_cell() -> None:
+    """At a corner: half a cell times all slopes of one output together."""
+
+    def f(x: Any) -> Any:
+        a, b = x[..., :1], x[..., 1:]
+        return np.concatenate([a + 2 * b, 3 * a - 0.5 * b, -3.25 * b], -1)
+
+    _, built, _ = made(f, 1, n=1, d=2, readout="linear")
+    assert largest_plane(built.f2) == pytest.approx(0.5 * 3.5, rel=1e-8)
+    assert built.height == pytest.approx(0.5 * 3.5, rel=1e-8)
+    _, flat, _ = made(f, 1, n=1, d=2)
+    assert (largest_plane(flat.f2), flat.height) == (0.0, 0.0)
+
+
 # Cells.
 
 

@@ -242,6 +242,9 @@ def test_planes_move_an_id_by_a_quarter_of_the_gap_and_bend_it_by_a_twelfth():
     ):
         mapping = GridMapping(None, 4, query, place, gap)
         assert choose_eta(grid, mapping, g) == pytest.approx(eta, rel=1e-14, abs=0)
+        most = eta * residual * (1 + 1e-9)  # Delta; half of the largest second derivative is
+        half = query * most**2 + 0.5 * query**2 * (mapping.range(3) + 2 * most) * most**2
+        assert bend(grid, mapping, eta) == pytest.approx(half / eta, rel=1e-12, abs=0)
         bent = 0.5 / mapping.range(3) * eta * bend(grid, mapping, eta)
         assert bent <= gap / 12
     assert choose_eta(grid, GridMapping(None, 4, 0.5), g) == 0.0  # one id alone
@@ -278,8 +281,11 @@ def test_ramps_are_as_narrow_as_float64_can_carry(D, d, gap, readout, steepest):
     for delta in (2.0**-steepest, 0.5 / D):
         assert choose_delta(*given, delta) == delta
     for delta in (0.999 * 2.0**-steepest, 0.501 / D):
-        with pytest.raises(SettingError, match="cannot be used"):
+        with pytest.raises(SettingError) as refused:
             choose_delta(*given, delta)
+        assert refused.value.what == f"delta = {delta:g} cannot be used with grid {D}"
+        ends = f"{2.0**-steepest:.1e} to {0.5 / D:.1e}"
+        assert refused.value.remedy == f"give {ends}, or leave it out"
     assert choose_delta(*given, 0.3 / D) == 0.25 / D  # a power of two
 
 

@@ -276,11 +276,18 @@ def waves(x: Any) -> Any:
     return np.where(a > 2 / 3, np.sin(3 * np.pi * a) ** 2 * np.cos(3 * np.pi * b), 0.0)
 
 
+def lopsided(x: Any) -> Any:
+    """1 at 2/3; it falls slowly to the left of it, fast to the right."""
+    return np.where(x < 2 / 3, np.exp(3 * (x - 2 / 3)), np.exp(-20 * (x - 2 / 3)))
+
+
 @pytest.mark.parametrize(
     ("f", "place", "deviation"),
     [
         (lambda x: np.exp(-20 * x), [0.0], 1 - np.exp(-20 / 6)),  # the lower end of the domain
         (lambda x: np.exp(20 * (x - 1)), [1.0], 1 - np.exp(-20 / 6)),  # the upper end
+        (lopsided, [2 / 3], 1 - np.exp(-20 / 6)),  # the lower end of a cell
+        (lambda x: lopsided(1 - x), [1 / 3], 1 - np.exp(-20 / 6)),  # the upper end
         (waves, [5 / 6, 0.0], 1.0),
     ],
 )

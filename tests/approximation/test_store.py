@@ -7,6 +7,7 @@ import errno
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from safetensors.torch import load_file, save_file
 from rankone import approximate, load_approximation
 from rankone.approximation import Approximation, draw_plots
 from rankone.approximation import store as module
+from rankone.approximation.report import Domain, Report
+from rankone.documents import parse_document
 from rankone.errors import ModelError, OutputError, RankOneError
 
 REPORT, WEIGHTS = module.REPORT, module.WEIGHTS
@@ -210,3 +213,26 @@ def test_nothing_is_left_where_saving_fails(
             result.save(place)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "there"]
     shutil.rmtree(tmp_path / "there")
+
+
+def test_sizes_of_a_report_must_match(home: Path) -> None:
+    """Every list that has one entry too few, and a domain without an inside."""
+    report = parse_document((home / REPORT).read_bytes(), Report, "report")
+    assert report.sound
+    assert (report.n, report.d, report.m) == (3, 1, 1)
+    worst, steepest, domain = report.worst, report.steepest, report.domain
+    odd = [[0.5], [0.5], [0.5, 0.5]]
+    for wrong in (
+        {"d": 2},
+        {"n": 4},
+        {"m": 2},
+        {"domain": replace(domain, low=[0.0, 0.0])},
+        {"domain": replace(domain, high=[1.0, 1.0])},
+        {"domain": Domain([0.0, 0.0], [1.0, 1.0])},
+        {"domain": replace(domain, low=domain.high)},
+        *({"worst": replace(worst, **{name: odd[:2]})} for name in ("point", "f", "network")),
+        *({"worst": replace(worst, **{name: odd})} for name in ("point", "f", "network")),
+        {"steepest": replace(steepest, point=odd[:2])},
+        {"steepest": replace(steepest, point=odd)},
+    ):
+        assert not replace(report, **wrong).sound, wrong
