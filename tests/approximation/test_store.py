@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from rankone import approximate, load_approximation
 from rankone.approximation import Approximation, draw_plots
 from rankone.approximation import store as module
-from rankone.approximation.report import Domain, Report
+from rankone.approximation.store import Domain, Report
 from rankone.documents import parse_document
 from rankone.errors import ModelError, OutputError, RankOneError
 
