@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from rankone import approximate
+from rankone import approximate, load_approximation
 from rankone.approximation import FUNCTIONS, Approximation, converge, draw_plots
 from rankone.approximation.approximate import find_grid, next_grid
 from rankone.approximation.cell_grid import CellGrid
@@ -360,6 +360,11 @@ def test_times_of_a_table_are_those_of_its_rows() -> None:
         assert seconds == sum(row.seconds[stage] for row in table.rows) > 0
     assert table.to_json()["seconds"] == table.seconds
     assert table.to_json()["ok"] is table.ok is True
+
+
+def test_the_finest_grid_of_a_table_is_saved(tmp_path: Path) -> None:
+    converge(centred, [2, 3, 5], n=1, samples=256).save(tmp_path / "home", plots=False)
+    assert load_approximation(tmp_path / "home").grid.cells == 5
 
 
 def test_pictures(tmp_path: Path) -> None:

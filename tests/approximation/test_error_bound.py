@@ -19,7 +19,13 @@ from rankone import approximate
 from rankone.approximation import FUNCTIONS, named_function
 from rankone.approximation.build import ReadoutKind, build
 from rankone.approximation.cell_grid import CellGrid
-from rankone.approximation.error_bound import error_bound, id_rounding, network_rounding, well_apart
+from rankone.approximation.error_bound import (
+    error_bound,
+    id_rounding,
+    largest_stream,
+    network_rounding,
+    well_apart,
+)
 from rankone.approximation.functions import Modulus
 from rankone.approximation.readouts import largest_plane
 from rankone.approximation.target import EPSILON, Target
@@ -406,6 +412,31 @@ def test_rounding_of_context_ids_and_of_planes(n: int, D: int, positions: bool) 
     assert found.parts["rounding"] >= n * network_rounding(built, grid)  # in each of n entries
     assert found.guaranteed
     assert well_apart(built, grid)
+
+
+@pytest.mark.parametrize(
+    ("n", "D", "positions", "largest"),
+    [
+        # token, cell, key, one, context, place, output
+        (2, 5, False, [1, 4, 0, 1, 1, 0]),
+        (3, 4, False, [1, 3, "widest", 1, 1, 0]),
+        (3, 4, True, [1, 3, 0, 1, "range", 2, 0]),
+    ],
+)
+def test_rounding_of_context_ids_is_counted_out(
+    n: int, D: int, positions: bool, largest: list[Any]
+) -> None:
+    """Every product of w entries is off by w units, scores by y M units more, and so on."""
+    _, built, grid = made(lambda x: x, D, n, positions=positions)
+    names = {"widest": built.mapping.widest, "range": built.mapping.range(n)}
+    h = np.array([names.get(entry, entry) for entry in largest], float)
+    assert largest_stream(built, grid).tolist() == h.tolist()
+    v1 = np.abs(built.network.attention.v1.detach().numpy())
+    line = np.abs(built.f2.direction[0].detach().numpy())
+    w, M, y = np.count_nonzero(v1), v1 @ h, built.mapping.query
+    average = M * (w + 2 * n + 8) + 2 * y * M * M * (w + 1)
+    units = line[4] * average + np.count_nonzero(line) * (line @ h)
+    assert id_rounding(built, grid) == pytest.approx(2.0**-53 * units, rel=1e-14, abs=0)
 
 
 def test_where_rounding_could_mix_up_contexts_nothing_is_guaranteed() -> None:

@@ -240,6 +240,15 @@ def test_the_search_would_find_a_constant_that_is_too_small(name: str, n: int) -
     assert found > 0.98 * named.modulus.constant
 
 
+def test_the_usual_seed_is_0() -> None:
+    low, high = np.zeros(1), np.ones(1)
+    x = np.random.default_rng(0).random((4, 2, 1))
+    usual = named_function("random-smooth", n=2, low=low, high=high).function(x)
+    for seed in (0, 1):
+        drawn = named_function("random-smooth", n=2, low=low, high=high, seed=seed).function(x)
+        assert np.array_equal(usual, drawn) is (seed == 0)
+
+
 def test_constants_of_three_tokens_in_a_box() -> None:
     """From (-1, 0) to (2, 1): the diameter is sqrt(10), no token is longer than sqrt(5)."""
     low, high = np.array([-1.0, 0.0]), np.array([2.0, 1.0])

@@ -142,6 +142,15 @@ def test_a_report_that_does_not_belong_to_the_weights(home: Path, name: str, val
         load_approximation(home)
 
 
+def test_the_first_figure_that_does_not_match_is_named(home: Path) -> None:
+    document = json.loads((home / REPORT).read_text())
+    document["context_ids"] += 1
+    document["ok"] = not document["ok"]
+    (home / REPORT).write_text(json.dumps(document))
+    with pytest.raises(ModelError, match="ok does not match the weights and the other figures"):
+        load_approximation(home)
+
+
 def test_what_is_missing_is_refused(home: Path) -> None:
     report = json.loads((home / REPORT).read_text())
     for name in report:
