@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankone.arrays import Bools, Ints
 from rankone.corpus.rows import Rows, Words
 from rankone.errors import CorpusError, SettingError
 
@@ -34,7 +34,7 @@ def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
             where=f"{name}, line {rows.lines[first]}",
             remedy="choose the column of the tags (--label-column), or keep the labels as stored",
         )
-    opens = opening(rows)
+    opens = opening(kinds, rows.labels.numbers(), np.array(rows.starts))
     if not opens.any():
         return rows, "IOB2"
     if scheme == "keep":
@@ -44,14 +44,16 @@ def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
     return dataclasses.replace(rows, labels=Words.renamed([*kinds, *begins], ids)), "IOB2"
 
 
-def opening(rows: Rows) -> NDArray[np.bool_]:
-    """Where I-X opens an entity: the tag before is O, of another type, or in another sentence."""
-    kinds, ids = list(rows.labels.index), rows.labels.numbers()
-    types = {kind: i for i, kind in enumerate(dict.fromkeys(tag[2:] for tag in kinds))}
-    type_of = np.array([types[tag[2:]] for tag in kinds])[ids]  # O has the type ""
+def opening(names: Sequence[str], ids: Ints, starts: Ints) -> Bools:
+    """Where I-X opens an entity: the tag before is O, of another type, or in another sentence.
+
+    Tag i is ``names[ids[i]]``; sentences begin at `starts`.
+    """
+    types = {kind: i for i, kind in enumerate(dict.fromkeys(tag[2:] for tag in names))}
+    type_of = np.array([types[tag[2:]] for tag in names])[ids]  # O has the type ""
     before = np.roll(type_of, 1)
-    before[np.array(rows.starts)] = -1
-    return np.asarray(np.array([tag[0] == "I" for tag in kinds])[ids] & (before != type_of))
+    before[starts] = -1
+    return np.asarray(np.array([tag[0] == "I" for tag in names])[ids] & (before != type_of))
 
 
 def as_iob1(tags: Sequence[str]) -> list[str]:

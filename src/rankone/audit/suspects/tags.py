@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankone.arrays import Bools, Floats
+from rankone.arrays import Floats
 from rankone.audit.suspects.votes import Numbers, Scores
 from rankone.corpus.corpus import Corpus
+from rankone.corpus.schemes import as_iob1, opening
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Tags:
         if corpus.scheme == "IOB1":
             ids = ids.copy()
             number = {name: i for i, name in enumerate(names)}
-            for i in np.flatnonzero(opening(corpus)).tolist():
+            for i in np.flatnonzero(opening(names, ids, corpus.offsets[:-1])).tolist():
                 tag = f"B-{names[ids[i]][2:]}"
                 ids[i] = number.setdefault(tag, len(number))
             names = list(number)
@@ -37,13 +38,7 @@ class Tags:
 
     def spelled(self, tags: list[str]) -> list[str]:
         """The tags of a sentence as the corpus writes them."""
-        if self.scheme != "IOB1":
-            return tags
-        before = ["O", *tags]
-        return [
-            f"I-{tag[2:]}" if tag[0] == "B" and last[2:] != tag[2:] else tag
-            for last, tag in zip(before, tags, strict=False)
-        ]
+        return as_iob1(tags) if self.scheme == "IOB1" else tags
 
     def expert(self, probabilities: Floats, least: float) -> Scores:
         """A model's probabilities of the corpus's labels as scores of the tags."""
@@ -57,14 +52,3 @@ class Tags:
                 if name[0] == "B" and inner is not None:
                     chances[:, y] = np.maximum(chances[:, y], chances[:, inner])
         return np.asarray(np.log(chances), dtype=np.float32)
-
-
-def opening(corpus: Corpus) -> Bools:
-    """Where I-X opens an entity."""
-    names = corpus.label_names
-    types = {kind: i for i, kind in enumerate(dict.fromkeys(name[2:] for name in names))}
-    type_of = np.array([types[name[2:]] for name in names])[corpus.label_ids]
-    inside = np.array([name[0] == "I" for name in names])[corpus.label_ids]
-    before = np.roll(type_of, 1)
-    before[corpus.offsets[:-1]] = -1
-    return np.asarray(inside & (before != type_of))
