@@ -100,7 +100,7 @@ def _longest(model: Any, tokenizer: Any) -> int | None:
 
 
 def _begin_words_with_blanks(tokenizer: Any) -> bool:
-    """Whether the tokenizer would glue pre-split words, as byte-level ones do unless set otherwise."""
+    """A byte-level tokenizer glues words that are given one by one, unless it is set not to."""
     found = tokenizer.backend_tokenizer.pre_tokenizer
     several = isinstance(found, pre_tokenizers.Sequence)
     parts: list[Any] = list(found) if several else [found]
