@@ -34,6 +34,10 @@ class LengthError(RankOneError):
     """A sentence is longer than the table of positions."""
 
 
+class UnfitError(RankOneError):
+    """The corpus does not meet the conditions of a construction."""
+
+
 class PrecisionError(RankOneError):
     """Double precision cannot tell the context ids apart, whatever was drawn."""
 

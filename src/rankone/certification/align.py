@@ -13,12 +13,13 @@ from rankone.corpus import Corpus
 from rankone.corpus.read import as_corpus
 from rankone.errors import CorpusError, SettingError
 from rankone.nn import Model
+from rankone.nn.exact import ExactModel
 from rankone.nn.ragged import check_lengths
 
 
 def taken(model: Any, corpus: Any) -> Corpus:
     """The corpus, from whatever `memorize` takes; a file is read as the model's own corpus was."""
-    if not isinstance(model, Model):
+    if not isinstance(model, Model | ExactModel):
         raise SettingError(
             f"a model cannot be {reprlib.repr(model)}",
             remedy="give rankone.load(directory), or the model that memorize made (result.model)",
@@ -28,7 +29,7 @@ def taken(model: Any, corpus: Any) -> Corpus:
     return corpus if isinstance(corpus, Corpus) else as_corpus(corpus)
 
 
-def align(model: Model, corpus: Corpus) -> tuple[Ints, Ints]:
+def align(model: Model | ExactModel, corpus: Corpus) -> tuple[Ints, Ints]:
     """Tokens as rows of the model's table, and labels as the model numbers them (-1: not asked).
 
     Raises an error for words, labels and lengths that the model does not have.
@@ -38,7 +39,7 @@ def align(model: Model, corpus: Corpus) -> tuple[Ints, Ints]:
     number = {name: i for i, name in enumerate(model.labels)}
     labels = np.array([number.get(name, -1) for name in corpus.label_names], dtype=np.int64)
     _known(corpus, labels >= 0, corpus.label_ids, corpus.label_names, "label")
-    check_lengths(corpus.lengths, model.network.shape.positions, corpus.place_of_sentence)
+    check_lengths(corpus.lengths, model.positions, corpus.place_of_sentence)
     return rows[corpus.token_ids], np.append(labels, -1)[corpus.label_ids]
 
 

@@ -18,8 +18,10 @@ from rankone.corpus.rows import spelled_out
 from rankone.errors import CertificateError
 from rankone.files import write_file
 from rankone.nn import Model
+from rankone.nn.exact import ExactModel
 
 FORMAT, VERSION = "rankone certificate", 2
+EXACT = "exact"  # the type of weights that are fractions
 MOST = 10**9  # digits: such a number takes half a gigabyte
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -38,20 +40,24 @@ class Hashes(ModelHashes):
     corpus: str
 
 
-def hashes(model: Model, corpus: Corpus) -> Hashes:
+def hashes(model: Model | ExactModel, corpus: Corpus) -> Hashes:
     """Those of a model and a corpus."""
     return {**model_hashes(model), "corpus": corpus.sha256}
 
 
-def model_hashes(model: Model) -> ModelHashes:
+def model_hashes(model: Model | ExactModel) -> ModelHashes:
     """The part of them that the model has."""
-    weights = sha256()
-    for name, parameter in sorted(model.network.named_parameters()):
-        weights.update(f"{name} {tuple(parameter.shape)}\n".encode())
-        weights.update(array(parameter).astype("<f8").tobytes())
-    shape = [f"{name}={value}" for name, value in asdict(model.network.shape).items()]
+    if isinstance(model, ExactModel):
+        weights, shape = model.weights_sha256, [f"{EXACT} {model.network.count}"]
+    else:
+        digest = sha256()
+        for name, parameter in sorted(model.network.named_parameters()):
+            digest.update(f"{name} {tuple(parameter.shape)}\n".encode())
+            digest.update(array(parameter).astype("<f8").tobytes())
+        weights = digest.hexdigest()
+        shape = [f"{name}={value}" for name, value in asdict(model.network.shape).items()]
     return {
-        "weights": weights.hexdigest(),
+        "weights": weights,
         "network": sha256(spelled_out(shape)).hexdigest(),
         "vocabulary": sha256(spelled_out(model.vocabulary)).hexdigest(),
         "label names": sha256(spelled_out(model.labels)).hexdigest(),
@@ -119,8 +125,11 @@ class Certificate:
     """What is proved about the network in exact arithmetic, its weights taken as exact numbers.
 
     ``mapping``: any two contexts that the network can tell apart from its input have context ids
-    (outputs of the first attention layer) more than ``delta`` apart, and all context ids are
-    shorter than ``r`` (Definition 2). ``closest`` is the closest pair.
+    (outputs of the attention of block number ``layer``) more than ``delta`` apart, and all context
+    ids are shorter than ``r`` (Definition 2). ``closest`` is the closest pair. The layer is the
+    first; or, where several blocks attend and the first does not tell contexts apart, the last
+    that attends. There, and for exact weights, ids consist of the coordinates that later layers
+    read, and ``closest`` is the pair that is closest along some direction.
     ``labels``: ``wrong`` tokens get another label than in the file, and ``unavoidable`` must in any
     function of the same input; certified if the two are equal. For every token the output is within
     1/2 - ``margin`` of the number of the label that the network chooses, or beyond the first or
@@ -134,7 +143,8 @@ class Certificate:
     ``decided`` counts the tokens decided in float64 (``float``), those that needed Arb (``exact``)
     and those still undecided; ``digits`` is the largest precision used, ``cap`` the largest
     allowed, ``limit`` the time limit in seconds, ``dtype`` the type of the weights, in which the
-    model runs. ``seconds`` has the time of each stage.
+    model runs; if it is "exact", weights are fractions, and there is no run in floats to make a
+    claim about. ``seconds`` has the time of each stage.
     """
 
     outcome: Outcome
@@ -161,6 +171,7 @@ class Certificate:
     source: str
     hashes: Hashes
     seconds: dict[str, Seconds]
+    layer: Number = 1
 
     @property
     def ok(self) -> bool:
@@ -168,15 +179,15 @@ class Certificate:
 
     @property
     def claims(self) -> dict[str, Outcome | None]:
-        """Outcome of each of the three claims, by field; None if the model has no labels."""
+        """Outcome of each of the three claims, by field; None for a claim that is not made."""
         run = None
-        if self.labels is not None:
+        if self.labels is not None and self.dtype != EXACT:
             run = {True: Outcome.CERTIFIED, False: Outcome.REFUTED, None: Outcome.UNDECIDED}[
                 self.float_labels
             ]
         return {"mapping": self.mapping, "labels": self.labels, "float_labels": run}
 
-    def is_of(self, model: Model) -> bool:
+    def is_of(self, model: Model | ExactModel) -> bool:
         """Whether it is about this model, bit for bit."""
         return all(self.hashes[name] == found for name, found in model_hashes(model).items())  # type: ignore[literal-required]
 

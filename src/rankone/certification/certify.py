@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import ceil, inf, log2, log10
 from typing import Any
 
@@ -13,9 +12,9 @@ import numpy as np
 
 from rankone.certification.align import align, taken
 from rankone.certification.certificate import (
+    EXACT,
     MOST,
     Certificate,
-    Decided,
     Left,
     Outcome,
     Spot,
@@ -23,16 +22,15 @@ from rankone.certification.certificate import (
     spots,
 )
 from rankone.certification.claims import (
-    LabelClaim,
-    MappingClaim,
-    RunClaim,
+    Proof,
     decide,
     judge_labels,
     judge_mapping,
     judge_run,
 )
+from rankone.certification.exact_proof import judge_later, prove_exactly
 from rankone.certification.float_evaluation import evaluate
-from rankone.certification.label_heads import head_of
+from rankone.certification.label_heads import NoHead, head_of
 from rankone.certification.reasons import reason
 from rankone.certification.referee import Referee
 from rankone.corpus import Corpus
@@ -42,32 +40,15 @@ from rankone.decimals import ceiled, floored
 from rankone.errors import SettingError
 from rankone.nn import Model
 from rankone.nn.classifier import dtype_name
+from rankone.nn.exact import ExactModel
 from rankone.progress import Progress
 
 CAP = 200_000  # decimal digits
 FLOAT_DIGITS = 16
 
 
-@dataclass(frozen=True)
-class Proof:
-    """The claims with their figures as proved, not yet rounded for a file."""
-
-    mapping: MappingClaim
-    labels: LabelClaim
-    run: RunClaim
-    contexts: int
-    left: Left | None
-    decided: Decided
-    digits: int
-    seconds: dict[str, float]
-
-    @property
-    def outcome(self) -> Outcome:
-        return Outcome.of(self.mapping.outcome, self.labels.outcome, self.run.outcome)
-
-
 def certify(
-    model: Model,
+    model: Model | ExactModel,
     corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
     *,
     cap: int = CAP,
@@ -78,8 +59,9 @@ def certify(
 
     Every token is first evaluated in float64 with bounds on the rounding errors. What that leaves
     undecided is evaluated in Arb, doubling the precision each time, up to `cap` decimal digits and
-    for at most `seconds` (default: no limit). The model may come from anywhere: only its weights
-    are used. A path is read with the settings that the model's own corpus was read with.
+    for at most `seconds` (default: no limit). Exact models are evaluated in fractions, and in Arb
+    from their first softmax on. The model may come from anywhere: only its weights are used. A path
+    is read with the settings that the model's own corpus was read with.
 
     >>> import rankone
     >>> corpus = rankone.builtin_corpus(50)
@@ -111,20 +93,29 @@ def certify(
         digits=proof.digits,
         cap=cap,
         limit=seconds,
-        dtype=dtype_name(model.network),
+        dtype=EXACT if isinstance(model, ExactModel) else dtype_name(model.network),
         source=corpus.source,
         hashes=hashes(model, corpus),
         seconds=proof.seconds,
+        layer=mapping.layer,
     )
 
 
 def prove(
-    model: Model, corpus: Corpus, *, cap: int, seconds: float | None, progress: Progress
+    model: Model | ExactModel,
+    corpus: Corpus,
+    *,
+    cap: int,
+    seconds: float | None,
+    progress: Progress,
 ) -> Proof:
     """Evaluate the network and judge the claims."""
     check_limits(cap, seconds)
     clock = [time.perf_counter()]
     rows, gold = align(model, corpus)
+    if isinstance(model, ExactModel):
+        with time_limit(inf if seconds is None else seconds):
+            return prove_exactly(model.network, corpus, rows, gold, cap, progress)
     shape, head = model.network.shape, head_of(model.network.head)
     given = {"positions": bool(shape.positions), "causal": shape.causal}
     contexts = visible_contexts(corpus, **given)
@@ -142,7 +133,10 @@ def prove(
             in_time = decide(head, readings, referee)
         mapping = judge_mapping(ids, referee, contexts)
         in_time = in_time or decide(head, readings, referee)
-    labels, run = judge_labels(readings, gold, inputs, head), judge_run(readings, head)
+        if mapping.outcome is Outcome.REFUTED:
+            mapping = judge_later(mapping, model.network, corpus, rows, inputs, cap, progress)
+    labelled = not isinstance(head, NoHead)
+    labels, run = judge_labels(readings, gold, inputs, labelled), judge_run(readings, labelled)
     clock.append(time.perf_counter())
 
     open = mapping.open | set(np.flatnonzero(~readings.sure).tolist())

@@ -12,10 +12,12 @@ from flint import arb
 
 from rankone.certification.align import taken
 from rankone.certification.certificate import Certificate, Outcome, Spot, hashes, spots
-from rankone.certification.certify import Proof, prove
+from rankone.certification.certify import prove
+from rankone.certification.claims import Proof
 from rankone.certification.reasons import explained, unfinished, witnesses
 from rankone.corpus import Corpus
 from rankone.nn import Model
+from rankone.nn.exact import ExactModel
 from rankone.progress import Progress
 
 CHANGED = {
@@ -45,7 +47,7 @@ class Check:
 
 def check_certificate(
     certificate: Certificate,
-    model: Model,
+    model: Model | ExactModel,
     corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
     *,
     seconds: float | None = None,
@@ -74,7 +76,9 @@ def check_certificate(
     return Check(certificate.outcome.value, tuple(reasons), stages)
 
 
-def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> list[str]:
+def _unproved(
+    old: Certificate, proof: Proof, model: Model | ExactModel, corpus: Corpus
+) -> list[str]:
     """The claims of the certificate that the proof does not confirm."""
     mapping, labels, run = proof.mapping, proof.labels, proof.run
     reasons: list[str] = []
@@ -89,6 +93,7 @@ def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> l
             refuse(name, claim, found)
     figures = {
         "contexts": proof.contexts,
+        "layer": mapping.layer,
         "tokens": corpus.n_tokens,
         "unavoidable": labels.unavoidable,
         "wrong": labels.wrong,
@@ -116,7 +121,7 @@ def _unproved(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> l
     return reasons
 
 
-def _reason_fits(old: Certificate, proof: Proof, model: Model, corpus: Corpus) -> bool:
+def _reason_fits(old: Certificate, proof: Proof, model: Model | ExactModel, corpus: Corpus) -> bool:
     """Whether the reason names a witness for each refuted claim, or what is undecided."""
     if old.outcome is Outcome.UNDECIDED and old.left is not None:
         return old.reason == unfinished(old.left, old.cap, old.limit)

@@ -10,11 +10,11 @@ import numpy as np
 from flint import arb
 
 from rankone.arrays import Ints
-from rankone.certification.certificate import Outcome
+from rankone.certification.certificate import Decided, Left, Outcome
 from rankone.certification.context_gaps import Gaps, measure_gaps
 from rankone.certification.context_ids import ContextIds
 from rankone.certification.float_evaluation import Readings
-from rankone.certification.label_heads import Head, NoHead
+from rankone.certification.label_heads import Head
 from rankone.certification.referee import Referee
 from rankone.corpus.tallies import best_targets
 from rankone.deadline import TimeIsUpError
@@ -28,16 +28,17 @@ class MappingClaim:
     """Definition 2: no context id longer than r, no two that must differ closer than delta.
 
     ``left`` pairs of contexts are undecided, those of the tokens ``open``; ``late`` if the time
-    limit was hit.
+    limit was hit. ``layer`` is the block whose attention puts out the context ids.
     """
 
     outcome: Outcome
-    r: float
+    r: float | arb
     delta: arb = field(default_factory=lambda: arb(0))
     pair: tuple[int, int] | None = None
     left: int = 0
     open: frozenset[int] = frozenset()
     late: bool = False
+    layer: int = 1
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,24 @@ class RunClaim:
     outcome: Outcome | None
     distance: float
     witnesses: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The claims with their figures as proved, not yet rounded for a file."""
+
+    mapping: MappingClaim
+    labels: LabelClaim
+    run: RunClaim
+    contexts: int
+    left: Left | None
+    decided: Decided
+    digits: int
+    seconds: dict[str, float]
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.of(self.mapping.outcome, self.labels.outcome, self.run.outcome)
 
 
 def judge_mapping(ids: ContextIds | None, referee: Referee, contexts: Ints) -> MappingClaim:
@@ -120,9 +139,9 @@ def decide(head: Head, readings: Readings, referee: Referee) -> bool:
     return bool(readings.reached.all())
 
 
-def judge_labels(readings: Readings, gold: Ints, contexts: Ints, head: Head) -> LabelClaim:
+def judge_labels(readings: Readings, gold: Ints, contexts: Ints, labelled: bool) -> LabelClaim:
     """The label of every token, and whether more could have been right."""
-    if isinstance(head, NoHead):
+    if not labelled:
         return LabelClaim()
     sure = readings.sure
     asked = gold >= 0
@@ -149,11 +168,11 @@ def judge_labels(readings: Readings, gold: Ints, contexts: Ints, head: Head) -> 
     )
 
 
-def judge_run(readings: Readings, head: Head) -> RunClaim:
+def judge_run(readings: Readings, labelled: bool) -> RunClaim:
     """Whether the run in the weights' own type chooses the labels of the exact network."""
     sure = readings.sure
     distance = readings.distance if sure.all() else inf
-    if isinstance(head, NoHead):
+    if not labelled:
         return RunClaim(None, distance)
     other = np.flatnonzero(sure & (readings.run_labels != readings.labels))
     if len(other):

@@ -11,16 +11,17 @@ from rankone.certification.label_heads import OVERFLOW
 from rankone.corpus import Corpus
 from rankone.nn import Model
 from rankone.nn.classifier import dtype_name
+from rankone.nn.exact import ExactModel
 from rankone.plural import plural
 
 if TYPE_CHECKING:
-    from rankone.certification.certify import Proof
+    from rankone.certification.claims import Proof
 
 BETWEEN = "; "
 
 
 def reason(
-    proof: Proof, model: Model, corpus: Corpus, cap: int, seconds: float | None
+    proof: Proof, model: Model | ExactModel, corpus: Corpus, cap: int, seconds: float | None
 ) -> str | None:
     """One witness for every refuted claim; if there is none, what is undecided."""
     found = [next(iter(texts)) for texts in witnesses(proof, model, corpus).values()]
@@ -29,7 +30,7 @@ def reason(
     return BETWEEN.join(found) or None
 
 
-def witnesses(proof: Proof, model: Model, corpus: Corpus) -> dict[str, Iterable[str]]:
+def witnesses(proof: Proof, model: Model | ExactModel, corpus: Corpus) -> dict[str, Iterable[str]]:
     """For each refuted claim, all its possible witnesses."""
     found: dict[str, Iterable[str]] = {}
     closest = spots(corpus, proof.mapping.pair)
@@ -44,7 +45,7 @@ def witnesses(proof: Proof, model: Model, corpus: Corpus) -> dict[str, Iterable[
     return found
 
 
-def _wrong(proof: Proof, model: Model, corpus: Corpus) -> Iterator[str]:
+def _wrong(proof: Proof, model: Model | ExactModel, corpus: Corpus) -> Iterator[str]:
     for token, decided in proof.labels.witnesses:
         given = corpus.label_names[corpus.label_ids[token]]
         yield (
@@ -53,7 +54,8 @@ def _wrong(proof: Proof, model: Model, corpus: Corpus) -> Iterator[str]:
         )
 
 
-def _other(proof: Proof, model: Model, corpus: Corpus) -> Iterator[str]:
+def _other(proof: Proof, model: Model | ExactModel, corpus: Corpus) -> Iterator[str]:
+    assert isinstance(model, Model)  # exact weights have no run
     dtype = dtype_name(model.network)
     for token, exact, run in proof.run.witnesses:
         other = f"{model.labels[run]} in" if run != OVERFLOW else "its logits overflow"

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone import choices
-from rankone.construct.line.draw import draw_line
+from rankone.construct.constructions import CONSTRUCTIONS
 from rankone.construct.memorized import Memorized
 from rankone.construct.problem import (
     RESERVE,
     Draft,
-    Draw,
     check_size,
     given_vectors,
     pose,
@@ -35,8 +34,7 @@ from rankone.progress import Progress
 from rankone.theory import parameter_counts
 
 DRAWS = 8  # attempts before giving up
-# Ways from a labelled corpus to weights. To add one: write its `Draw`, and its name in choices.
-CONSTRUCTIONS: dict[str, Draw] = {"line": draw_line}
+OPTIONS = {"vectors": None, "causal": False, "head_size": 1, "readout": "merged"}
 RANGES = {"head_size": (1, 1 << 16), "max_length": (1, 1 << 24), "seed": (0, (1 << 63) - 1)}
 
 
@@ -62,7 +60,8 @@ def memorize(
     The corpus may be a path, or any iterable of sentences, such as a Hugging Face dataset;
     `token_column` and `label_column` choose among its columns. It may also be a list of corpora,
     the parts of one, which share one vocabulary and one list of labels: the weights do not depend
-    on where it is cut. `construction` is the way to the weights. `vectors` gives the token table:
+    on where it is cut. `construction` is the way to the weights: that of this project ("line"), or
+    one of the field where float64 can hold it. `vectors` gives the token table:
     an array with a row per word of ``corpus.vocabulary``, or a file in the format of GloVe; without
     it the construction chooses the table. `positions` adds positional encodings (Corollary 2; off:
     Corollary 1); `max_length` makes their table longer than the longest sentence. `head_size` is
@@ -80,6 +79,9 @@ def memorize(
     check_settings(readout=readout, verify=verify, construction=construction)
     check_settings(positions=positions, causal=causal, strict=strict)
     positions, causal, strict = bool(positions), bool(causal), bool(strict)  # numpy's, perhaps
+    chosen = CONSTRUCTIONS[construction]
+    given_options = {"vectors": vectors, "causal": causal, "head_size": head_size}
+    _refuse_ignored(construction, {**given_options, "readout": readout})
     given_parts: Iterable[Any] = corpus if _in_parts(corpus) else [corpus]
     parts = [as_corpus(part, token_column, label_column) for part in given_parts]
     first, clock = parts[0], Clock(sum(part.seconds for part in parts), progress)
@@ -103,7 +105,7 @@ def memorize(
     for draw in range(1, DRAWS + 1):
         clock.start("construct")
         rng = np.random.default_rng([seed, draw])
-        draft = CONSTRUCTIONS[construction](problem, rng)
+        draft = chosen.draw(problem, rng)
         network = draft.network
         if network is not None:
             clock.start("verify")
@@ -154,6 +156,17 @@ def memorize(
         conflicts=problem.targets.conflicts,
         remarks=remarks_on(problem, positions),
     )
+
+
+def _refuse_ignored(construction: str, given: dict[str, Any]) -> None:
+    """Refuse options that the construction does not heed."""
+    for name, usual in OPTIONS.items():
+        changed = given[name] is not usual and (name == "vectors" or given[name] != usual)
+        if changed and name not in CONSTRUCTIONS[construction].takes:
+            raise SettingError(
+                f"{construction} does not take {name}",
+                remedy=f"leave out {name} (--{name.replace('_', '-')}), or choose line",
+            )
 
 
 def _in_parts(corpus: object) -> TypeGuard[Sequence[Corpus]]:

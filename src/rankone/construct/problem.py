@@ -98,10 +98,19 @@ class Problem:
         contexts = joined([part.contexts for part in self.targets.parts])
         return np.unique(contexts[self.labels >= 0])
 
+    @property
+    def placed(self) -> bool:
+        """Whether there are positions."""
+        return self.length > 1
+
+    def part_of(self, token: int) -> tuple[Corpus, int]:
+        """The part that holds a token, and its number there."""
+        number = bisect_right(self.bounds, token) - 1
+        return self.parts[number], token - self.bounds[number]
+
     def named(self, token: int) -> tuple[str, str]:
         """The word, and where it comes from."""
-        number = bisect_right(self.bounds, token) - 1
-        part, at = self.parts[number], token - self.bounds[number]
+        part, at = self.part_of(token)
         return part.vocabulary[part.token_ids[at]], part.place(at)
 
 

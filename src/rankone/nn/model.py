@@ -55,6 +55,11 @@ class Model:
         """For pickles and other processes: the words themselves, not the way to get them."""
         return {**self.__dict__, "_vocabulary": self.vocabulary}
 
+    @property
+    def positions(self) -> int:
+        """Rows of the table of positions, 0 for none."""
+        return self.network.shape.positions
+
     def predict(self, sentences: Any) -> list[list[str]]:
         """The label of every token, a list for each sentence (a list of words, or a `Sentence`) of
         a list or of a corpus.
