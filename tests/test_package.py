@@ -48,6 +48,7 @@ def test_rooms_import_only_what_they_may() -> None:
         "nn": {"kernels", "corpus"},  # a model reads text as its corpus was read
         "construct": {"nn", "kernels", "corpus", "theory"},
         "certification": {"nn", "kernels", "corpus", "theory"},
+        "comparison": {"construct", "certification", "nn", "corpus"},
         "explanation": {"construct", "certification", "nn", "corpus", "theory"},
         "training": {"construct", "nn", "corpus"},
         "approximation": {"nn"},
@@ -73,7 +74,7 @@ def test_other_tools_are_imported_in_one_room() -> None:
 
 def test_names_to_choose_from_are_those_of_the_tables() -> None:
     from rankone import choices
-    from rankone.construct.memorize import CONSTRUCTIONS
+    from rankone.construct.constructions import CONSTRUCTIONS
     from rankone.corpus.read import READERS
     from rankone.corpus.tasks import TASKS
     from rankone.nn.kinds import ATTENTIONS, FEEDFORWARDS

@@ -29,7 +29,7 @@ from rankone.nn import (
     SelfAttention,
     TokenClassifier,
 )
-from rankone.nn.arb_network import exact_network
+from rankone.nn.arb_network import in_balls
 from rankone.nn.layers import AttentionLayer, FeedForwardLayer, Head, module_of
 from rankone.nn.ragged import Ragged
 
@@ -102,7 +102,7 @@ def test_two_ways_in_balls(shape: Architecture, dtype: torch.dtype) -> None:
 
 def assert_balls(network: TokenClassifier, features: Floats) -> None:
     with ctx.workprec(400):
-        net = exact_network(network)
+        net = in_balls(network)
         exact = [net.features(ids, k) for ids in sentences() for k in range(len(ids))]
         assert all(x.rel_accuracy_bits() > 300 for row in exact for x in row)
         mid = np.array([[float(x) for x in row] for row in exact])

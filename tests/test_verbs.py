@@ -40,6 +40,7 @@ VERBS: dict[str, Callable[[Path], Any]] = {
     "inspect": lambda _: rankone.inspect("toy"),
     "memorize": lambda _: rankone.memorize("toy"),
     "certify": lambda _: rankone.certify(rankone.memorize("toy").model, "toy"),
+    "compare": lambda _: rankone.compare("toy", constructions=["line", "kajitsuka2024-deep"]),
     "explain": lambda _: rankone.explain(rankone.read_corpus("toy"), seconds=0),
     "train": lambda _: rankone.train("toy", SMALL),
     "predict": predicted,
@@ -53,7 +54,10 @@ VERBS: dict[str, Callable[[Path], Any]] = {
         attentions=["rank1"],
     ),
 }
-MORE = {"check_certificate": checked}
+MORE = {
+    "check_certificate": checked,
+    "grow": lambda _: rankone.grow(constructions=["kajitsuka2024-deep"], most=4),
+}
 
 
 def test_every_command_is_here() -> None:

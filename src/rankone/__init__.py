@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rankone.audit.inspect import inspect
     from rankone.certification import Certificate, check_certificate, read_certificate
     from rankone.certification.certify import certify
+    from rankone.comparison import Comparison, Growth, grow
+    from rankone.comparison.compare import compare
     from rankone.construct import Memorized, read_vectors
     from rankone.construct.memorize import memorize
     from rankone.corpus import Corpus, Sentence, builtin_corpus, read_corpus
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from rankone.explanation import Explanation, explain
     from rankone.kernels import rank1_attention
     from rankone.nn import Model, MultiheadRank1Attention, load
+    from rankone.nn.exact import ExactModel, load_exact
     from rankone.training import Settings, Trained
     from rankone.training.train import train
 
@@ -30,8 +33,11 @@ __all__ = [
     "Approximation",
     "Audit",
     "Certificate",
+    "Comparison",
     "Corpus",
+    "ExactModel",
     "Explanation",
+    "Growth",
     "Memorized",
     "Model",
     "MultiheadRank1Attention",
@@ -43,11 +49,14 @@ __all__ = [
     "builtin_corpus",
     "certify",
     "check_certificate",
+    "compare",
     "converge",
     "explain",
+    "grow",
     "inspect",
     "load",
     "load_approximation",
+    "load_exact",
     "memorize",
     "rank1_attention",
     "read_certificate",
@@ -59,12 +68,14 @@ _HOMES = {
     "approximation": "Approximation approximate converge load_approximation",
     "audit": "Audit inspect",
     "certification": "Certificate certify check_certificate read_certificate",
+    "comparison": "Comparison Growth compare grow",
     "construct": "Memorized memorize read_vectors",
     "corpus": "Corpus Sentence builtin_corpus read_corpus",
     "errors": "RankOneError",
     "explanation": "Explanation explain",
     "kernels": "rank1_attention",
     "nn": "Model MultiheadRank1Attention load",
+    "nn.exact": "ExactModel load_exact",
     "training": "Settings Trained train",
     # Not in __all__: these need extras, and `from rankone import *` must not.
     "interop.sklearn": "RankOneClassifier",

@@ -16,7 +16,8 @@ FeedForward = Literal["rank1", "dense"]
 Readout = Literal["merged", "paper"]
 CellReadout = Literal["constant", "linear"]  # what `approximate` fits to a cell
 Verify = Literal["sample", "dense"]
-Construction = Literal["line"]  # a way from corpus to weights
+# Ways from corpus to weights: that of this project, and those of papers, by author and year
+Construction = Literal["line", "kajitsuka2024", "kajitsuka2024-deep"]
 Dtype = Literal["float32", "float64"]
 TrainedAttention = Literal["rank1", "theorem2", "softmax"]  # theorem2: rank1, v1 and v2 fixed
 Optimizer = Literal["adam", "sgd"]

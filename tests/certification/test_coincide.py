@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from certification import judge
 from rankone.certification.coincide import coincide
 from rankone.nn import Model
-from rankone.nn.arb_network import exact_network
+from rankone.nn.arb_network import in_balls
 
 # Words a to f are rows 0 to 5; coordinates are those that v1, v2 and the rest see.
 
@@ -158,7 +158,7 @@ def test_agrees_with_the_balls(shape: dict[str, Any], one: str, other: str) -> N
     found = same(model, (one, 0), (other, 0))
     assert found is equal or (found is None and not equal and shape["heads"] > 1)
     with ctx.workprec(300):
-        network = exact_network(model.network)
+        network = in_balls(model.network)
         ids = [network.context_id([judge.WORDS.index(c) for c in text], 0) for text in (one, other)]
         apart = [(a - b).contains(0) for a, b in zip(*ids, strict=True)]
     assert all(apart) is equal

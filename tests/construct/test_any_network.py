@@ -20,7 +20,7 @@ import rankone
 from rankone import Corpus
 from rankone.construct import verify
 from rankone.construct.heads import LabelHead, leads
-from rankone.construct.memorize import CONSTRUCTIONS
+from rankone.construct.constructions import CONSTRUCTIONS, Construction
 from rankone.construct.problem import Draft, Problem
 from rankone.construct.verify import check_dense, check_fast
 from rankone.corpus.targets import PartTargets, Targets
@@ -189,7 +189,7 @@ def register(patch: pytest.MonkeyPatch, scale: float) -> None:
     def draw(problem: Problem, rng: np.random.Generator) -> Draft:
         return BruteForce(brute_force(problem, scale, int(rng.integers(1 << 30))))
 
-    patch.setitem(CONSTRUCTIONS, "brute force", draw)
+    patch.setitem(CONSTRUCTIONS, "brute force", Construction("none", "none", draw))
 
 
 WORDS = corpora.spelled("ab xy", "cba zyx", "d z")

@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 import dense_truth
 from certification import judge
 from rankone.nn import Model
-from rankone.nn.arb_network import exact_network
+from rankone.nn.arb_network import in_balls
 
 IDS = [0, 1, 0, 2, 5, 1, 0]  # with repeats: ties for hardmax, where there are no positions
 
@@ -33,7 +33,7 @@ def assert_holds(ball: arb, number: mpf) -> None:
 
 
 def check(model: Model, ids: list[int]) -> None:
-    network = exact_network(model.network)
+    network = in_balls(model.network)
     context_ids, features = judge.Literal(model.network)(ids)
     for k in range(len(ids)):
         found = network.context_id(ids, k), network.features(ids, k)
@@ -78,7 +78,7 @@ def test_equals_the_equations_with_two_blocks_of_hardmax() -> None:
 @given(judge.shapes())
 def test_is_close_to_the_forward_pass(shape: dict[str, Any]) -> None:
     ids, model = [0, 1, 2, 5, 4], judge.random_model(**shape)
-    network = exact_network(model.network)
+    network = in_balls(model.network)
     found = [[float(x) for x in network.features(ids, k)] for k in range(len(ids))]
     run = model.network.features(torch.tensor([ids]))[0]
     dense_truth.assert_close(
@@ -92,7 +92,7 @@ def test_hardmax_shares_equally_among_equal_scores() -> None:
     with torch.no_grad():
         model.network.blocks[0].attention.key.zero_()
     check(model, [0, 1, 2])
-    average = exact_network(model.network).context_averages([0, 1, 2], 0)[0][0]
+    average = in_balls(model.network).context_averages([0, 1, 2], 0)[0][0]
     value = model.network.blocks[0].attention.value[0, 0]
     exact = [[mpf(x) for x in row] for row in model.network.table[:3].tolist()]
     mean = sum((judge.dot([mpf(v) for v in value.tolist()], row) for row in exact), mpf(0)) / 3
@@ -107,7 +107,7 @@ def test_hardmax_is_unknown_where_scores_cannot_be_told_apart() -> None:
         for name, value in (("key", 1.0), ("query", 1.0), ("value", 1.0)):
             getattr(model.network.blocks[0].attention, name).fill_(value)
     with ctx.workprec(20):
-        assert not exact_network(model.network).context_averages([0, 1], 0)[0][0].is_finite()
+        assert not in_balls(model.network).context_averages([0, 1], 0)[0][0].is_finite()
     check(model, [0, 1])
 
 
@@ -123,7 +123,7 @@ def test_scores_beyond_every_float() -> None:
     """Token 300 asks itself, -300 and 1: scores 90000, -90000 and 300."""
     model = judge.plain_model([[300.0], [-300.0], [1.0]], v1=[1.0], v2=[1.0], output=[1.0])
     with ctx.workdps(50_000):
-        average = exact_network(model.network).context_averages([0, 1, 2], 0)[0][0]
+        average = in_balls(model.network).context_averages([0, 1, 2], 0)[0][0]
         assert abs((300 - average) / (299 * arb(-89_700).exp()) - 1) < 1e-9
 
 
@@ -132,7 +132,7 @@ def test_balls_of_low_precision_hold_the_truth(bits: int) -> None:
     model = judge.random_model(5, attention="softmax", heads=2, depth=2, positions=9)
     _, features = judge.Literal(model.network)(IDS)
     with ctx.workprec(bits):
-        found = [exact_network(model.network).features(IDS, k) for k in range(len(IDS))]
+        found = [in_balls(model.network).features(IDS, k) for k in range(len(IDS))]
     for balls, numbers in zip(found, features, strict=True):
         for ball, number in zip(balls, numbers, strict=True):
             assert ball.contains(arb(mp.nstr(number, judge.DIGITS)))

@@ -20,7 +20,7 @@ from rankone.files import write_file
 from rankone.nn import Model
 from rankone.nn.exact import ExactModel
 
-FORMAT, VERSION = "rankone certificate", 2
+FORMAT, VERSION = "rankone certificate", 3
 EXACT = "exact"  # the type of weights that are fractions
 MOST = 10**9  # digits: such a number takes half a gigabyte
 
@@ -153,6 +153,7 @@ class Certificate:
     float_labels: bool | None
     reason: str | None
     left: Left | None
+    layer: Number
     r: Decimals
     delta: Decimals
     closest: tuple[Spot, Spot] | None
@@ -171,7 +172,6 @@ class Certificate:
     source: str
     hashes: Hashes
     seconds: dict[str, Seconds]
-    layer: Number = 1
 
     @property
     def ok(self) -> bool:

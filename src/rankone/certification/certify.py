@@ -79,6 +79,7 @@ def certify(
         float_labels=None if run.outcome is None else decided.get(run.outcome),
         reason=reason(proof, model, corpus, cap, seconds),
         left=proof.left,
+        layer=mapping.layer,
         r=ceiled(mapping.r),
         delta=floored(mapping.delta),
         closest=spots(corpus, mapping.pair),
@@ -97,7 +98,6 @@ def certify(
         source=corpus.source,
         hashes=hashes(model, corpus),
         seconds=proof.seconds,
-        layer=mapping.layer,
     )
 
 

@@ -22,7 +22,7 @@ from rankone.certification.float_evaluation import Readings
 from rankone.certification.label_heads import Head
 from rankone.deadline import TimeIsUpError, time_left
 from rankone.nn import TokenClassifier
-from rankone.nn.arb_network import ExactNetwork, Vector, added, dot, exact_network, norm
+from rankone.nn.arb_network import ArbNetwork, Vector, added, dot, in_balls, norm
 from rankone.progress import Progress
 
 FIRST = 128  # bits
@@ -132,16 +132,14 @@ class Referee:
         start = int(self.offsets[j])
         return self.rows[start : self.offsets[j + 1]].tolist(), token - start
 
-    def _context_id(self, net: ExactNetwork, token: int) -> tuple[Vector, Vector]:
+    def _context_id(self, net: ArbNetwork, token: int) -> tuple[Vector, Vector]:
         """What attention adds to the token, and the context id."""
         self.tokens.add(token)
         ids, k = self.place(token)
         moved = net.blocks[0][0].output(net.context_averages(ids, k))
         return moved, added(net.embed(ids[k], k), moved)
 
-    def _apart(
-        self, net: ExactNetwork, ids: ContextIds, cluster: list[int], part: int
-    ) -> Neighbours:
+    def _apart(self, net: ArbNetwork, ids: ContextIds, cluster: list[int], part: int) -> Neighbours:
         """Gaps of the tokens of a cluster: two by their distance, more along some direction.
 
         `part` 0 is what attention adds to them, for tokens with one x; 1 are their context ids.
@@ -161,7 +159,7 @@ class Referee:
                 break
         return found
 
-    def _rising(self, wanted: bool) -> Iterator[ExactNetwork]:
+    def _rising(self, wanted: bool) -> Iterator[ArbNetwork]:
         """The network at twice the precision each time, or at the precision known to be needed."""
         bits, self.needed = min(FIRST, self.cap), 0
         while wanted:
@@ -169,12 +167,12 @@ class Referee:
                 raise TimeIsUpError
             self.bits = max(self.bits, bits)
             with precision(bits):
-                yield exact_network(self.network)
+                yield in_balls(self.network)
             if bits >= self.cap:
                 break
             bits = min(self.cap, max(2 * bits, self.needed))
 
-    def _expect(self, net: ExactNetwork) -> None:
+    def _expect(self, net: ArbNetwork) -> None:
         """Adding weights of one query that differ by a factor 2^b takes a little over b bits."""
         attention = net.blocks[0][0]
         if self.needed or attention.kind != "softmax":

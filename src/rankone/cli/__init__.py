@@ -24,6 +24,8 @@ COMMANDS = {
     "right.",
     "explain": "Compare the proof with the facts: digits it needs, the gap it promises, the gap "
     "there is.",
+    "compare": "Build every construction of the field for one file, and compare sizes, bits and "
+    "proofs.",
     "train": "Train a rank-1 Transformer without normalisation, as in the paper's experiment.",
     "predict": "Label text, a token and its label per line; compare with the labels in the file, "
     "if any.",

@@ -43,17 +43,17 @@ def certify(
     """
     from rankone.cli import console
     from rankone.files import check_place, drop_link
-    from rankone.nn import load
     from rankone.nn.store import CERTIFICATE
 
     with console.working("start", output) as progress:
         from rankone.certification import certify, check_certificate, read_certificate
         from rankone.certification.certify import check_limits
+        from rankone.nn.exact.model import load_any
 
         check_limits(cap, seconds)
         path = model / CERTIFICATE if out is None else out
         old = None if check is None else read_certificate(check)
-        loaded = load(model)
+        loaded = load_any(model)
         if old is None:
             check_place(path, remedy="choose another path with --out")
         progress("read", 0.0)
@@ -73,10 +73,14 @@ def certify(
 
 
 def _show(found: Certificate) -> None:
+    from rankone.certification.certificate import EXACT
     from rankone.cli import console
 
     decided = found.decided
     digits = f", with up to {found.digits:,} digits" if decided["exact"] else ""
+    exact = found.dtype == EXACT
+    run = [] if exact else [(f"{found.dtype} run off by less than", found.float_distance)]
+    where = "tokens decided in exact arithmetic" if exact else "  in Arb"
     console.print_table(
         f"{found.source}: {found.outcome}",
         [
@@ -84,9 +88,9 @@ def _show(found: Certificate) -> None:
             ("  context ids are shorter than r", found.r),
             (f"  {plural(found.contexts, 'context')} apart by more than delta", found.delta),
             *_labels(found),
-            (f"{found.dtype} run off by less than", found.float_distance),
-            ("tokens decided in float64", f"{decided['float']:,}"),
-            (f"  in Arb{digits}", f"{decided['exact']:,}"),
+            *run,
+            *([] if exact else [("tokens decided in float64", f"{decided['float']:,}")]),
+            (f"{where}{digits}", f"{decided['exact']:,}"),
             ("  not at all", f"{decided['undecided']:,}"),
             ("seconds", f"{found.seconds['total']:.3f}"),
         ],
@@ -100,12 +104,15 @@ def _show(found: Certificate) -> None:
 def _labels(found: Certificate) -> list[tuple[str, str]]:
     if found.labels is None:
         return [("labels", "none: the model has no readout")]
+    from rankone.certification.certificate import EXACT
+
     run = {True: "the same labels", False: "OTHER LABELS", None: "not decided"}
+    exact = "no rounding: weights are fractions"
     return [
         ("labels", found.labels),
         ("  wrong", f"{found.wrong:,} ({found.unavoidable:,} unavoidable)"),
         ("  margin", "none" if found.margin is None else f"{found.margin:.6f}"),
-        (f"  {found.dtype} run", run[found.float_labels]),
+        (f"  {found.dtype} run", exact if found.dtype == EXACT else run[found.float_labels]),
     ]
 
 

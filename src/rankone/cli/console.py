@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -46,8 +47,15 @@ def print_json(document: Mapping[str, Any]) -> None:
     print(dumps(document, ascii=not utf8))
 
 
-def print_table(title: str, rows: Sequence[tuple[str, ...]], header: tuple[str, ...] = ()) -> None:
-    """Print a table: the first column is aligned left, figures are aligned right."""
+def print_table(
+    title: str,
+    rows: Sequence[tuple[str, ...]],
+    header: tuple[str, ...] = (),
+    *,
+    wide: bool = False,
+) -> None:
+    """Print a table: the first column is aligned left, figures are aligned right. A `wide` one
+    keeps its lines whole, however narrow the terminal is."""
     table = Table(show_header=bool(header), pad_edge=False)
     for i in range(max(map(len, rows))):
         name, side = header[i] if header else "", "left" if i == 0 else "right"
@@ -55,7 +63,12 @@ def print_table(title: str, rows: Sequence[tuple[str, ...]], header: tuple[str, 
     for row in rows:
         table.add_row(*map(plain, row))
     print_lines(title)
-    Console(highlight=False, markup=False, emoji=False).print(table)
+    console = Console(highlight=False, markup=False, emoji=False)
+    if wide:
+        table.box, table.show_edge = box.SIMPLE_HEAD, False
+        room = console.options.update(max_width=1 << 12)
+        console.width = max(console.width, console.measure(table, options=room).maximum)
+    console.print(table)
 
 
 def print_lines(*lines: str) -> None:

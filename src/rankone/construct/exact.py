@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from math import inf
+from math import inf, log2
 from typing import Self
 
 import numpy as np
 from flint import ctx, fmpq
 
 from rankone.construct.problem import Draft, Draw, Problem
+from rankone.corpus import Corpus
 from rankone.corpus.contexts import sentences_with_repeats
+from rankone.deadline import time_left
 from rankone.errors import PrecisionError, UnfitError
 from rankone.nn import TokenClassifier
 from rankone.nn.exact import ExactNetwork, Sparse
@@ -20,6 +24,7 @@ from rankone.nn.exact.floats import to_float64
 from rankone.nn.exact.numbers import Vector, exact
 from rankone.plural import plural
 
+PER_BIT = 2e-7  # seconds for an exponential, per bit of precision, and what goes with it
 Network = ExactNetwork | TokenClassifier
 Build = Callable[[Problem, int], Network]  # the problem and a seed
 
@@ -70,6 +75,52 @@ def label_head(labels: int, y: int, dim: int) -> tuple[Sparse, tuple[fmpq, ...]]
     """Row 2c at coordinate y and bias -c^2 for label c = 1, 2, ...: the c nearest y wins."""
     rows = ({y: 2 * c} for c in range(1, labels + 1))
     return Sparse.of(rows, dim), tuple(exact(-c * c) for c in range(1, labels + 1))
+
+
+_cap: ContextVar[float] = ContextVar("cap", default=inf)
+
+
+@contextmanager
+def digit_limit(cap: float) -> Iterator[None]:
+    """Inside, a construction that needs more decimal digits than this gives up."""
+    token = _cap.set(cap)
+    try:
+        yield
+    finally:
+        _cap.reset(token)
+
+
+def check_digits(needed: float) -> None:
+    """Give up if this many digits are over the limit."""
+    if needed > _cap.get():
+        shown = f"{needed:,.0f}" if needed < 1e9 else f"{needed:.1e}"
+        raise PrecisionError(
+            f"needs {shown} digits, more than the cap of {_cap.get():,.0f}",
+            remedy="give a larger cap (--cap)",
+        )
+
+
+def check_cost(problem: Problem, digits: float) -> None:
+    """Give up if softmax with so many digits would go over the limit of digits, or of time."""
+    check_digits(digits)
+    scores = sum(float((part.lengths**2).sum()) for part in problem.parts)
+    needed = scores * digits * log2(10) * PER_BIT
+    if needed > time_left():
+        raise PrecisionError(
+            f"would take about {needed:,.0f} s with {digits:,.0f} digits",
+            remedy="give more time (--seconds)",
+        )
+
+
+def single_part(problem: Problem) -> Corpus:
+    """The corpus, if it is in one part."""
+    if len(problem.parts) > 1:
+        raise UnfitError(
+            "this construction takes a corpus in one part",
+            where=problem.corpus.source,
+            remedy="give the whole corpus, or choose line",
+        )
+    return problem.corpus
 
 
 def refuse_repeats(problem: Problem, theorem: str) -> None:

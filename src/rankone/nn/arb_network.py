@@ -98,7 +98,7 @@ class FeedForward:
 
 
 @dataclass(frozen=True)
-class ExactNetwork:
+class ArbNetwork:
     """Tables, blocks and causality of a `TokenClassifier`; its head is left to the caller.
 
     Make a new one for another precision: results are kept.
@@ -160,7 +160,7 @@ class ExactNetwork:
         return names[: k + 1] if self.causal else names
 
 
-def exact_network(network: TokenClassifier) -> ExactNetwork:
+def in_balls(network: TokenClassifier) -> ArbNetwork:
     """Weights as the numbers they are: every float is a ball of radius 0."""
     blocks = []
     for block in network.blocks:
@@ -168,7 +168,7 @@ def exact_network(network: TokenClassifier) -> ExactNetwork:
         attention = Attention(heads, block.attention.kind)
         blocks.append((attention, _feedforward(block.feedforward)))
     positions = None if network.positions is None else Rows(network.positions)
-    return ExactNetwork(Rows(network.table), positions, blocks, network.shape.causal)
+    return ArbNetwork(Rows(network.table), positions, blocks, network.shape.causal)
 
 
 class Rows(Sequence[Vector]):

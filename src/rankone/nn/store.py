@@ -155,6 +155,9 @@ def load(
 
 def _config(found: dict[str, Any], path: Path) -> Config:
     refused = partial(ModelError, where=str(path))
+    if found.get("format") == "rankone exact":
+        what, remedy = "weights are exact numbers", "certify it, or load it with load_exact"
+        raise refused(what, remedy=remedy)
     if found.get("format") != FORMAT:
         raise refused("not a rankone model", remedy="name another directory")
     version = found.get("version")

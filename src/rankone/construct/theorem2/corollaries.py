@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil, log2
 from typing import Any
 
-import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from rankone.arrays import Floats
-from rankone.construct.theorem2.embedded import embed_corpus
+from rankone.construct.exact import Asked, asked_contexts, features, label_head
+from rankone.construct.problem import Problem, pose
+from rankone.construct.theorem2.embedded import EmbeddedCorpus, embed_corpus
 from rankone.construct.theorem2.projection import Query
 from rankone.construct.theorem2.weights import Grade, GradedMapping, contextual_mapping
 from rankone.corpus import Corpus
-from rankone.corpus.targets import choose_targets
 from rankone.decimals import ceiled
 from rankone.documents import figures
 from rankone.errors import PrecisionError
-from rankone.nn.arb_network import Attention, ExactNetwork, FeedForward, Vector, dot
+from rankone.nn.exact import ExactAttention, ExactBlock, ExactFeedForward, ExactNetwork, Sparse
+from rankone.nn.exact.numbers import Exactly, Vector, ball, exact, middle
 from rankone.nn.layers import Head
 from rankone.theory import ParameterCounts, parameter_counts
 
 GUARD = 128  # bits beyond those that tell context ids apart
 EQUAL = 2.0**-64  # outputs no further from their labels than this count as equal
-NOTHING = FeedForward([], [], [], [])
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,7 @@ def memorize_exactly(
 ) -> ExactMemorized:
     """The one-layer Transformer of the proof, for a small corpus with consistent labels.
 
-    Attention is Theorem 2's, in the grade asked for. The readout is Zhang et al.'s: context ids
-    are projected on v and sorted, s_1 < s_2 < ...; unit i bends at s_(i-1) and takes the output on
-    to the label of context i, from which the skip connection (eq. 3) has to be subtracted first:
-
-        w_i = (Y_i - h_i - sum_(j<i) w_j (s_i - b_j)) / (s_i - b_i)
+    Attention is Theorem 2's, in the grade asked for; the readout is that of `zhang`.
 
     >>> import rankone
     >>> pairs = [("ab", "xy"), ("ac", "yx"), ("bc", "yy")]
@@ -80,74 +77,116 @@ def memorize_exactly(
     True
     """
     where = embed_corpus(corpus, vectors, positions=positions, causal=causal, dim=dim, seed=seed)
-    graded = contextual_mapping(
+    placed = where.positions is not None
+    length = len(where.positions) if where.positions is not None else 1
+    problem = pose([corpus], positions=placed, causal=causal, strict=True, length=length)
+    graded = graded_mapping(where, grade, query, seed)
+    network = corollary(problem, where, graded)
+    asked, bits = asked_contexts(problem), working_bits(graded)
+    error = arb(0)
+    with ctx.workprec(bits):
+        for context, outputs in zip(asked, outputs_of(network, asked, bits), strict=True):
+            for y in outputs:
+                error = error.max(abs(ball(y) - (context.label + 1)))
+    if not error <= EQUAL:
+        raise PrecisionError(
+            f"outputs are up to {error.str(3)} away from their labels",
+            where=corpus.source,
+            remedy="this should not happen: the digits were counted too low",
+        )
+    return ExactMemorized(
+        network=network,
+        graded=graded,
+        tokens=corpus.n_tokens,
+        contexts=len(asked),
+        max_error=ceiled(error),
+        digits=ceil(bits / log2(10)),
+        parameters=parameter_counts(corpus.longest, corpus.n_sentences, where.table.shape[1]),
+    )
+
+
+def graded_mapping(where: EmbeddedCorpus, grade: Grade, query: Query, seed: int) -> GradedMapping:
+    """Theorem 2 for the columns of a corpus."""
+    return contextual_mapping(
         where.columns, where.n, grade=grade, query=query, masked=where.masked, seed=seed
     )
-    placed = where.positions is not None
-    (targets,) = choose_targets([corpus], positions=placed, causal=causal, strict=True).parts
-    contexts = np.flatnonzero(targets.contexts == np.arange(corpus.n_tokens)).tolist()
-    with ctx.workprec(ceil(graded.digits * log2(10)) + GUARD):
-        attention = _attention(graded)
-        rows = None if where.positions is None else _rows(where.positions)
-        network = ExactNetwork(_rows(where.table), rows, [(attention, NOTHING)], causal)
-        places = [_place(corpus, token) for token in contexts]
-        ids = [network.context_id(*place) for place in places]
-        labels = [int(targets.labels[token]) + 1 for token in contexts]
-        readout = zhang(ids, labels, [arb(x) for x in graded.mapping.direction.tolist()])
-        network = replace(network, blocks=[(attention, readout)])
-        error = arb(0)
-        for place, label in zip(places, labels, strict=True):
-            for y in network.features(*place):
-                error = error.max(abs(y - label))
-        if not error <= EQUAL:
-            raise PrecisionError(
-                f"outputs are up to {error.str(3)} away from their labels",
-                where=corpus.source,
-                remedy="this should not happen: the digits were counted too low",
-            )
-        return ExactMemorized(
-            network=network,
-            graded=graded,
-            tokens=corpus.n_tokens,
-            contexts=len(contexts),
-            max_error=ceiled(error),
-            digits=ceil(ctx.prec / log2(10)),
-            parameters=parameter_counts(corpus.longest, corpus.n_sentences, where.table.shape[1]),
-        )
 
 
-def zhang(ids: list[Vector], labels: list[int], direction: Vector) -> FeedForward:
+def working_bits(graded: GradedMapping) -> int:
+    """What it takes to tell context ids apart, and some more."""
+    return ceil(graded.digits * log2(10)) + GUARD
+
+
+def corollary(problem: Problem, where: EmbeddedCorpus, graded: GradedMapping) -> ExactNetwork:
+    """Attention of Theorem 2 and a unit per context id, in numbers of `working_bits`."""
+    attention = rank1_attention(graded.mapping.v1, graded.mapping.v2, graded.mapping.output)
+    bare = embedded_network(problem, where, (ExactBlock(attention),))
+    asked, bits = asked_contexts(problem), working_bits(graded)
+    ids = outputs_of(bare, asked, bits)
+    with ctx.workprec(bits):
+        readout = zhang(ids, [context.label + 1 for context in asked], graded.mapping.direction)
+    return embedded_network(problem, where, (ExactBlock(attention, readout),))
+
+
+def embedded_network(
+    problem: Problem, where: EmbeddedCorpus, blocks: tuple[ExactBlock, ...]
+) -> ExactNetwork:
+    """X + E and these blocks; labels are the numbers nearest to the first coordinate."""
+    dim = where.table.shape[1]
+    places = None if where.positions is None else Sparse.dense(where.positions.tolist(), dim)
+    head, bias = label_head(len(problem.corpus.label_names), 0, dim)
+    table = Sparse.dense(where.table.tolist(), dim)
+    return ExactNetwork(table, places, blocks, head, bias, problem.causal)
+
+
+def outputs_of(network: ExactNetwork, asked: Sequence[Asked], bits: int) -> list[Vector]:
+    """All coordinates that the last block puts out, for every asked context."""
+    show = Sparse.of(({c: 1} for c in range(network.dim)), network.dim)
+    shown = ExactNetwork(
+        network.table,
+        network.positions,
+        network.blocks,
+        show,
+        (exact(0),) * network.dim,
+        network.causal,
+    )
+    return features(shown, asked, bits)
+
+
+def rank1_attention(v1: Floats, v2: Floats, output: Floats) -> ExactAttention:
+    """Eq. 20: key and value are v1, the query is v2."""
+    dim = len(v1)
+    key, query = (Sparse.dense([v.tolist()], dim) for v in (v1, v2))
+    return ExactAttention((Head(key, query, key, Sparse.dense([[w] for w in output], 1)),))
+
+
+def zhang(ids: Sequence[Vector], labels: Sequence[int], direction: Floats) -> ExactFeedForward:
     """One unit per context id (Zhang et al. 2016), in numbers of `ctx.prec` bits.
 
-    Thresholds b_i = s_(i-1) and weights w_i are midpoints of balls, so exact numbers; each w_i is
-    aimed from where the ones before really lead.
+    Context ids h are projected on the direction and sorted, s_1 < s_2 < ...; unit i bends at
+    b_i = s_(i-1) and takes the output on to the label Y_i, from which the skip connection (eq. 3)
+    has to be subtracted first:
+
+        w_i = (Y_i - h_i - sum_(j<i) w_j (s_i - b_j)) / (s_i - b_i)
+
+    Thresholds and weights are midpoints of balls, so exact numbers; each w_i is aimed from where
+    the ones before really lead.
     """
-    line = sorted(
-        ((dot(direction, h).mid(), h, label) for h, label in zip(ids, labels, strict=True)),
-        key=lambda item: item[0],
-    )
+    row: dict[int, Exactly] = dict(enumerate(direction.tolist()))
+    along = [exact(g) for g in direction.tolist()]
+    line = []
+    for h, label in zip(ids, labels, strict=True):
+        s = ball(sum((g * ball(x) for g, x in zip(along, h, strict=True)), arb(0)))
+        line.append((s.mid(), [ball(x) for x in h], label))
+    line.sort(key=lambda item: item[0])
     bends = [(line[0][0] - 1).mid(), *(s for s, _, _ in line[:-1])]
-    out: list[Vector] = []
-    slope = f = [arb(0)] * len(direction)
-    for (s, h, label), bend in zip(line, bends, strict=True):
-        aims = [(label - x - y) / (s - bend) for x, y in zip(h, f, strict=True)]
-        out.append([(aim - before).mid() for aim, before in zip(aims, slope, strict=True)])
-        slope = [before + w for before, w in zip(slope, out[-1], strict=True)]
+    units = []
+    slope = f = [arb(0)] * len(along)
+    for (s, own, label), bend in zip(line, bends, strict=True):
+        aims = [(label - x - y) / (s - bend) for x, y in zip(own, f, strict=True)]
+        out = [(aim - before).mid() for aim, before in zip(aims, slope, strict=True)]
+        slope = [before + w for before, w in zip(slope, out, strict=True)]
         f = [y + rise * (s - bend) for y, rise in zip(f, slope, strict=True)]
-    bias = [-bend for bend in bends]
-    return FeedForward([direction], bias, out, [arb(0)] * len(direction), [arb(1)] * len(bias))
-
-
-def _attention(graded: GradedMapping) -> Attention:
-    mapping = graded.mapping
-    v1, v2 = ([[arb(x) for x in v.tolist()]] for v in (mapping.v1, mapping.v2))
-    return Attention([Head(v1, v2, v1, [[arb(w)] for w in mapping.output.tolist()])], "softmax")
-
-
-def _place(corpus: Corpus, token: int) -> tuple[list[int], int]:
-    start, end = corpus.offsets[corpus.sentence_of[token] : corpus.sentence_of[token] + 2].tolist()
-    return corpus.token_ids[start:end].tolist(), token - start
-
-
-def _rows(table: Floats) -> list[Vector]:
-    return [[arb(x) for x in row] for row in table.tolist()]
+        writes: dict[int, Exactly] = {c: middle(w)[0] for c, w in enumerate(out)}
+        units.append((row, -middle(bend)[0], writes))
+    return ExactFeedForward.of(units, len(along))

@@ -5,7 +5,7 @@ run deep feed-forward stacks along one line, `floats` goes to and from float64, 
 and labels, `store` writes and reads them.
 """
 
-from rankone.nn.exact.model import ExactModel
+from rankone.nn.exact.model import ExactModel, load_exact
 from rankone.nn.exact.network import (
     ExactAttention,
     ExactBlock,
@@ -21,4 +21,5 @@ __all__ = [
     "ExactModel",
     "ExactNetwork",
     "Sparse",
+    "load_exact",
 ]

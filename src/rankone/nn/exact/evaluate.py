@@ -188,8 +188,15 @@ def _hardest(scores: list[Number]) -> list[Number]:
     for score in scores[1:]:
         if score > best:
             best = score
-    sure = all(score is best or score < best for score in scores)
-    return [(ONE if score is best else ZERO) if sure else arb("nan") for score in scores]
+    top = [score is best or _same(score, best) for score in scores]
+    if not all(first or score < best for score, first in zip(scores, top, strict=True)):
+        return [arb("nan")] * len(scores)
+    return [ONE if first else ZERO for first in top]
+
+
+def _same(a: Number, b: Number) -> bool:
+    """Whether two numbers are surely equal."""
+    return isinstance(a, fmpq) and isinstance(b, fmpq) and a == b
 
 
 def _name(vector: Vector, column: int) -> Hashable:

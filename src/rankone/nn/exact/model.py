@@ -22,7 +22,7 @@ from rankone.nn.exact.evaluate import evaluate
 from rankone.nn.exact.floats import to_float64
 from rankone.nn.exact.network import ExactNetwork
 from rankone.nn.exact.numbers import Vector
-from rankone.nn.model import Model
+from rankone.nn.model import Model, load
 
 FIRST, MOST = 128, 1 << 20  # bits of working precision
 
@@ -126,6 +126,11 @@ def winner(logits: Vector) -> int | None:
         if not tied or c < best:
             return None
     return best
+
+
+def load_any(directory: str | os.PathLike[str]) -> Model | ExactModel:
+    """A model of either kind from its directory."""
+    return load_exact(directory) if store.is_exact(directory) else load(directory)
 
 
 def load_exact(directory: str | os.PathLike[str]) -> ExactModel:

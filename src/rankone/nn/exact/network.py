@@ -51,6 +51,11 @@ class Sparse:
         return (x for row in self.rows for _, x in row)
 
 
+def widened(matrix: Sparse, columns: int) -> Sparse:
+    """The same with more columns, which are 0."""
+    return Sparse(matrix.rows, columns)
+
+
 def dot(row: Row, z: Sequence[Number]) -> Number:
     total: Number = ZERO
     for column, weight in row:
@@ -69,6 +74,16 @@ class ExactAttention:
     def reads(self) -> frozenset[int]:
         parts = (part.reads for h in self.heads for part in (h.key, h.query, h.value))
         return frozenset().union(*parts)
+
+    def widened(self, dim: int) -> ExactAttention:
+        """The same for columns with more coordinates, which it neither reads nor writes."""
+        heads = []
+        for h in self.heads:
+            more = ((),) * (dim - len(h.output.rows))
+            output = Sparse((*h.output.rows, *more), h.output.columns)
+            parts = (widened(m, dim) for m in (h.key, h.query, h.value))
+            heads.append(Head(*parts, output))
+        return ExactAttention(tuple(heads), self.kind)
 
     @property
     def stored(self) -> int:

@@ -28,8 +28,9 @@ def apply(
     found = [list(column) for column in columns]
     bent = [layer.activation == "relu" for layer in layers]
     for i, layer in enumerate(layers):
-        varying = _varying(found, live(i)) if all(bent[i:]) else None
-        if varying is not None and len(found) > 1:
+        alive = live(i)
+        varying = _varying(found, alive) if len(found) > 1 and all(bent[i:]) else None
+        if varying is not None:
             return _along_line(layers[i:], found, varying, partial(_later, live, i))
         direction = _direction(layer) if layer.hidden >= WIDE else None
         if direction is not None and len(found) > 1:
