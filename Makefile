@@ -11,6 +11,7 @@ demo: $(READY)
 	$(BIN)/rankone memorize builtin --out runs/demo
 	$(BIN)/rankone certify runs/demo builtin
 	$(BIN)/rankone explain toy --out runs/explain
+	$(BIN)/rankone compare toy --out runs/compared
 	$(BIN)/rankone train builtin --epochs 12 --out runs/trained --resume
 	$(BIN)/rankone approximate nearest --grid 16 --out runs/nearest
 	$(BIN)/rankone export runs/demo --hf runs/demo-hf --onnx runs/demo.onnx
@@ -59,6 +60,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/approximation.py
 	$(BIN)/python benchmarks/interop.py
 	$(BIN)/python benchmarks/suspects.py
+	$(BIN)/python benchmarks/constructions.py
 
 # Installed once; again only when what is installed changes.
 $(READY): pyproject.toml constraints.txt

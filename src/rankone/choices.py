@@ -17,7 +17,16 @@ Readout = Literal["merged", "paper"]
 CellReadout = Literal["constant", "linear"]  # what `approximate` fits to a cell
 Verify = Literal["sample", "dense"]
 # Ways from corpus to weights: that of this project, and those of papers, by author and year
-Construction = Literal["line", "kajitsuka2024", "kajitsuka2024-deep"]
+Construction = Literal[
+    "yun2020",
+    "kim2023",
+    "mahdavi2023",
+    "kajitsuka2024",
+    "kajitsuka2024-deep",
+    "kajitsuka2025",
+    "madden2024",
+    "line",
+]
 Dtype = Literal["float32", "float64"]
 TrainedAttention = Literal["rank1", "theorem2", "softmax"]  # theorem2: rank1, v1 and v2 fixed
 Optimizer = Literal["adam", "sgd"]

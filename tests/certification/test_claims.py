@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certification import judge
 from rankone.certification.ball_arithmetic import Balls
 from rankone.certification.certificate import Left, Outcome
 from rankone.certification.claims import (

@@ -19,8 +19,8 @@ import dense_truth
 import rankone
 from rankone import Corpus
 from rankone.construct import verify
-from rankone.construct.heads import LabelHead, leads
 from rankone.construct.constructions import CONSTRUCTIONS, Construction
+from rankone.construct.heads import LabelHead, leads
 from rankone.construct.problem import Draft, Problem
 from rankone.construct.verify import check_dense, check_fast
 from rankone.corpus.targets import PartTargets, Targets

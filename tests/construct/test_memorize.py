@@ -14,13 +14,14 @@ import corpora
 import rankone
 from rankone import Corpus, choices
 from rankone.construct import verify
-from rankone.construct.memorize import CONSTRUCTIONS
+from rankone.construct.constructions import CONSTRUCTIONS
 from rankone.errors import (
     ConflictError,
     CorpusError,
     LengthError,
     PrecisionError,
     SettingError,
+    UnfitError,
     VectorError,
 )
 
@@ -307,7 +308,10 @@ def test_vectors_that_break_the_conditions_are_refused(call: dict[str, Any], mes
         ({"causal": "no"}, "causal cannot be 'no'\n  remedy: give True or False"),
         ({"positions": None}, "positions cannot be None"),
         ({"strict": 2}, "strict cannot be 2"),
-        ({"construction": "circle"}, "construction cannot be 'circle'\n  remedy: give 'line'"),
+        (
+            {"construction": "circle"},
+            "construction cannot be 'circle'\n  remedy: give 'yun2020' or",
+        ),
     ],
 )
 def test_settings_are_checked(setting: dict[str, Any], message: str) -> None:
@@ -339,16 +343,43 @@ def test_the_table_of_constructions_has_the_names_to_choose_from() -> None:
     assert tuple(CONSTRUCTIONS) == get_args(choices.Construction)
 
 
+SETS = [*CONFLICT, *CONFLICT[:1], *corpora.spelled("abc xyx", "acd xxy", "cab xxy", "b z")]
+REPEATS = corpora.spelled("abcab xyzyx", "bacba yyxzx", "cab zxy", "b z")
+
+
 @pytest.mark.parametrize("construction", CONSTRUCTIONS)
-def test_every_construction_memorizes(construction: Any, tmp_path: Any) -> None:
-    """And says which one it was; what it wrote, predicts the labels."""
-    sentences = [*CONFLICT, *corpora.spelled("abcab xyzyx", "bacba yyxzx", "cab zxy", "b z")]
-    for positions in (True, False):
-        result = rankone.memorize(sentences, construction=construction, positions=positions)
-        assert result.ok
-        assert result.settings["construction"] == construction
-        result.save(tmp_path)
-        assert wrong(rankone.load(tmp_path), sentences) == result.wrong
+@pytest.mark.parametrize(("sentences", "positions"), [(SETS, True), (SETS, False), (REPEATS, True)])
+def test_every_construction_memorizes(
+    construction: Any, sentences: corpora.Sentences, positions: bool, tmp_path: Any
+) -> None:
+    """And says which one it was; what it wrote, predicts the labels, and can be certified."""
+    result = rankone.memorize(sentences, construction=construction, positions=positions)
+    assert result.ok
+    look = corpora.LOOKS["sequence" if positions else "proportions"]
+    assert result.wrong == corpora.errors(sentences, look)
+    assert result.settings["construction"] == construction
+    result.save(tmp_path)
+    loaded = rankone.load(tmp_path)
+    assert wrong(loaded, sentences) == result.wrong
+    assert rankone.certify(loaded, sentences).ok
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_settings_that_a_construction_does_not_heed_are_refused(construction: Any) -> None:
+    given: dict[str, Any] = {"vectors": np.eye(4), "causal": True, "head_size": 2}
+    for name, value in {**given, "readout": "paper"}.items():
+        if name in CONSTRUCTIONS[construction].takes:
+            continue
+        with pytest.raises(SettingError, match=f"{construction} does not take {name}"):
+            rankone.memorize(SETS, construction=construction, **{name: value})
+
+
+def test_what_a_construction_cannot_do_in_float64_is_refused() -> None:
+    with pytest.raises(UnfitError, match="repeat a token"):
+        rankone.memorize(REPEATS, construction="kim2023", positions=False)
+    for size, told in ((40, "float64 rounds this network's numbers"), (400, "cannot hold it")):
+        with pytest.raises(PrecisionError, match=told):
+            rankone.memorize(rankone.builtin_corpus(size), construction="kajitsuka2025")
 
 
 def test_results_are_complete_when_they_are_made() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import mpmath
 from hypothesis import strategies as st
 
+import exact_truth
 from rankone import Corpus
 from rankone.construct.theorem2.corollaries import ExactMemorized
-from rankone.nn.arb_network import Vector
 
 WORDS = "abcd"
 
@@ -64,46 +64,12 @@ def prefixes(draw: st.DrawFn) -> Corpus:
 
 def worst(found: ExactMemorized, corpus: Corpus) -> Any:
     """The largest |F(X + E) - Y| over all tokens and coordinates, every equation as printed."""
-    network = found.network
-    attention, readout = network.blocks[0]
-    (head,) = attention.heads
-    with mpmath.workdps(2 * found.digits + 50):
-        key, query, value = (numbers(w[0]) for w in (head.key, head.query, head.value))
-        output = [numbers(row)[0] for row in head.output]
-        row, bias = numbers(readout.rows[0]), numbers(readout.bias)
-        out = [numbers(w) for w in readout.out]
-        assert readout.gains is not None
-        assert all(gain == 1 for gain in readout.gains)
-        largest = mpmath.mpf(0)
+    largest, dps = mpmath.mpf(0), 2 * found.digits + 50
+    with mpmath.workdps(dps):
         for sentence in corpus.sentences:
             ids = [corpus.vocabulary.index(word) for word in sentence.tokens]
-            z = [numbers(network.table[i]) for i in ids]
-            if network.positions is not None:
-                places = [numbers(network.positions[k]) for k in range(len(ids))]
-                z = [
-                    [a + b for a, b in zip(*pair, strict=True)]
-                    for pair in zip(z, places, strict=True)
-                ]
-            for k, label in enumerate(sentence.labels):
-                seen = z[: k + 1] if network.causal else z
-                scores = [mpmath.fdot(key, x) * mpmath.fdot(query, z[k]) for x in seen]
-                weights = [mpmath.exp(s - max(scores)) for s in scores]
-                values = [mpmath.fdot(value, x) for x in seen]
-                average = mpmath.fdot(weights, values) / mpmath.fsum(weights)
-                h = [x + w * average for x, w in zip(z[k], output, strict=True)]
-                hidden = [max(mpmath.fdot(row, h) + b, mpmath.mpf(0)) for b in bias]
-                for i, x in enumerate(h):
-                    y = x + mpmath.fdot(hidden, [w[i] for w in out])
-                    largest = max(largest, abs(y - (corpus.label_names.index(label) + 1)))
+            outputs = exact_truth.states(found.network, ids, dps)[-1]
+            for label, output in zip(sentence.labels, outputs, strict=True):
+                number = corpus.label_names.index(label) + 1
+                largest = max([largest, *(abs(exact_truth.real(y) - number) for y in output)])
         return largest
-
-
-def numbers(vector: Vector) -> list[Any]:
-    """Exact balls as mpmath numbers, none of their digits lost."""
-    found = []
-    for x in vector:
-        assert x.is_exact()
-        mantissa, exponent = (int(part) for part in x.man_exp())
-        with mpmath.workprec(max(53, mantissa.bit_length())):
-            found.append(mpmath.ldexp(mpmath.mpf(mantissa), exponent))
-    return found

@@ -48,7 +48,9 @@ def hashes(model: Model | ExactModel, corpus: Corpus) -> Hashes:
 def model_hashes(model: Model | ExactModel) -> ModelHashes:
     """The part of them that the model has."""
     if isinstance(model, ExactModel):
-        weights, shape = model.weights_sha256, [f"{EXACT} {model.network.count}"]
+        network = model.network
+        sizes = (len(network.table.rows), network.length, network.dim, len(network.blocks))
+        weights, shape = model.weights_sha256, [f"{EXACT} {sizes} causal={network.causal}"]
     else:
         digest = sha256()
         for name, parameter in sorted(model.network.named_parameters()):

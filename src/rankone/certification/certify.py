@@ -135,6 +135,7 @@ def prove(
         in_time = in_time or decide(head, readings, referee)
         if mapping.outcome is Outcome.REFUTED:
             mapping = judge_later(mapping, model.network, corpus, rows, inputs, cap, progress)
+    seen = contexts if mapping.layer == 1 else inputs
     labelled = not isinstance(head, NoHead)
     labels, run = judge_labels(readings, gold, inputs, labelled), judge_run(readings, labelled)
     clock.append(time.perf_counter())
@@ -148,7 +149,7 @@ def prove(
         mapping,
         labels,
         run,
-        contexts=int((contexts == np.arange(len(contexts))).sum()),
+        contexts=int((seen == np.arange(len(seen))).sum()),
         left=left if open else None,
         decided={"float": len(rows) - exact - len(open), "exact": exact, "undecided": len(open)},
         digits=ceil(referee.bits * log10(2)) if referee.bits else FLOAT_DIGITS,

@@ -33,7 +33,6 @@ from rankone.nn.exact.numbers import ONE, ZERO, Number, Vector, ball, exact
 from rankone.progress import Progress
 
 DIRECTIONS = 4  # on which distances of context ids are measured, besides the axes
-HALF = fmpq(1, 2)
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,9 @@ def judge_later(
     if network.shape.depth == 1:
         return claim
     whole = from_float(network)
-    if whole.last_attention <= 0:
-        return claim
     tokens, layer = Tokens.of(corpus, rows), _layer(whole)
+    if layer == 1:
+        return claim
     try:
         for _ in _rising(cap, whole):
             found = evaluate(whole, tokens.sentences, _told(progress))
@@ -148,7 +147,7 @@ def _layer(network: ExactNetwork) -> int:
 def _rising(cap: int, network: ExactNetwork) -> Iterator[None]:
     """Twice the precision each time, from that of the weights on where the cap allows."""
     most = ceil(cap * log2(10))
-    precise = min(most, max(FIRST, 64 + network.count.bits))
+    precise = min(most, max(FIRST, 64 + _longest(network)))
     while True:
         if precise * PER_BIT > time_left():
             raise TimeIsUpError
@@ -157,6 +156,12 @@ def _rising(cap: int, network: ExactNetwork) -> Iterator[None]:
         if precise >= most:
             return
         precise = min(most, 2 * precise)
+
+
+def _longest(network: ExactNetwork) -> int:
+    """The bits of the longest numerator among the weights."""
+    numbers = (int(x.p).bit_length() for layer in network.layers for x in layer.numbers)
+    return max(numbers, default=0)
 
 
 def _told(progress: Progress) -> Callable[[float], None]:
@@ -189,18 +194,17 @@ def _readings(found: Evaluation, columns: Ints, gold: Ints, labelled: bool) -> R
 
 
 def _margin(logits: Vector, label: int) -> arb:
-    lead: Number = ONE
-    for c, logit in enumerate(logits):
-        if c != label:
-            behind = logits[label] - logit
-            lead = behind if behind < lead else lead
-    return (ball(lead) / 2).lower()
+    """Lower bounds are compared, not balls: of balls that overlap neither is known as the least."""
+    behind = (logits[label] - logit for c, logit in enumerate(logits) if c != label)
+    lead = min([arb(1), *(ball(x).lower() for x in behind)])
+    return (lead / 2).lower()
 
 
 def _mapping(found: Evaluation, columns: Ints, contexts: Ints, layer: int) -> MappingClaim:
     """Distances of all contexts that must differ."""
     first = np.flatnonzero(contexts == np.arange(len(contexts))).tolist()
-    r = max((_size(found.ids[column]) for column in {*columns.tolist()}), key=float)
+    sizes = [_size(found.ids[column]) for column in {*columns.tolist()}]
+    r = max(sizes) if all(size.is_finite() for size in sizes) else arb("inf")
     owner: dict[object, int] = {}
     points = []
     for token in first:
@@ -231,7 +235,7 @@ def _directions(dim: int) -> Iterator[list[fmpq]]:
     for c in range(dim):
         yield [ONE if i == c else ZERO for i in range(dim)]
     for _ in range(DIRECTIONS if dim > 1 else 0):
-        yield [exact(x) for x in rng.integers(1, 1 << 20, dim).tolist()]
+        yield [exact(x) for x in rng.integers(1, 1 << 62, dim).tolist()]
 
 
 def _gap(
@@ -247,18 +251,18 @@ def _gap(
     if any(isinstance(s, arb) and not s.is_finite() for s, _ in line):
         return None
     line.sort(key=lambda item: item[0].mid() if isinstance(item[0], arb) else item[0])
-    least: Number | None = None
+    least: arb | None = None
     pair = (0, 0)
     for (a, i), (b, j) in pairwise(line):
         gap = b - a
         if not gap > 0:
             return None
-        lower = gap.lower() if isinstance(gap, arb) else gap
+        lower = ball(gap).lower()  # of balls that overlap, neither is known as the least
         if least is None or lower < least:
             least, pair = lower, (i, j)
     assert least is not None
     length = ball(sum((g * g for g in direction), ZERO)).sqrt()
-    return (ball(least) / length).lower(), pair
+    return (least / length).lower(), pair
 
 
 def _size(vector: Vector) -> arb:

@@ -12,12 +12,12 @@ from typing import Any, get_args
 from rankone import choices
 from rankone.certification import certify
 from rankone.certification.certify import CAP, check_limits
-from rankone.comparison.entropy import entropies
 from rankone.comparison.result import Comparison, Row
 from rankone.comparison.sizes import sizes
 from rankone.construct import memorize
 from rankone.construct.constructions import CONSTRUCTIONS
 from rankone.construct.exact import Network, digit_limit
+from rankone.construct.label_entropy import entropies
 from rankone.construct.problem import RESERVE, Problem, pose
 from rankone.construct.verify import check_fast
 from rankone.corpus import Corpus, as_corpus
@@ -26,7 +26,7 @@ from rankone.corpus.tasks import task_of
 from rankone.deadline import TimeIsUpError, time_left, time_limit
 from rankone.errors import PrecisionError, RankOneError, SettingError, UnfitError
 from rankone.nn import Model, TokenClassifier
-from rankone.nn.exact import ExactModel
+from rankone.nn.exact import ExactModel, ExactNetwork
 from rankone.progress import Progress
 
 SECONDS = 120.0  # for each construction
@@ -66,7 +66,8 @@ def compare(
     rows, interrupted = list[Row](), False
     try:
         for name, variant in variants(chosen):
-            rows.append(built_row(problem, name, variant, cap, seconds, seed, progress))
+            row = built_row(problem, name, variant, cap, seconds, seed, progress)
+            rows.append(replace(row, float64=_fits(row, problem)))
     except KeyboardInterrupt:
         interrupted = True
     if not interrupted and all(row.model is None for row in rows):
@@ -89,7 +90,9 @@ def check_constructions(names: Sequence[str] | None) -> list[choices.Constructio
     if names is None:
         return list(known)
     if isinstance(names, str) or not names:
-        raise SettingError("constructions must be a list of names", remedy=f"give some of {list(known)}")
+        raise SettingError(
+            "constructions must be a list of names", remedy=f"give some of {list(known)}"
+        )
     for name in names:
         SettingError.unless(name in known, "constructions", name, " or ".join(known))
     return [name for name in known if name in names]
@@ -147,7 +150,7 @@ def _network(problem: Problem, name: str, variant: str, seed: int) -> Network:
 def _certified(row: Row, network: Network, problem: Problem, cap: int, progress: Progress) -> Row:
     """The row with its sizes, and what a certificate says."""
     corpus, model = problem.corpus, _model(network, problem.corpus)
-    row = replace(row, **vars(sizes(network)), model=model, float64=_fits(network, problem))
+    row = replace(row, **vars(sizes(network)), model=model)
 
     def tell(stage: str, share: float) -> None:
         progress(f"{row.name}: {stage}", share)
@@ -156,9 +159,9 @@ def _certified(row: Row, network: Network, problem: Problem, cap: int, progress:
     certificate = certify(
         model, corpus, cap=cap, seconds=None if left == inf else left, progress=tell
     )
-    entropy = crossed = None
-    if CONSTRUCTIONS[row.construction].distributions:
-        entropy, crossed = entropies(network, problem)
+    found = None
+    if CONSTRUCTIONS[row.construction].distributions and isinstance(network, ExactNetwork):
+        found = entropies(network, problem)
     return replace(
         row,
         digits=certificate.digits,
@@ -167,8 +170,8 @@ def _certified(row: Row, network: Network, problem: Problem, cap: int, progress:
         unavoidable=certificate.unavoidable,
         outcome=certificate.outcome,
         reason=certificate.reason,
-        entropy=entropy,
-        cross_entropy=crossed,
+        entropy=None if found is None else found.data,
+        cross_entropy=None if found is None else found.network,
         certificate=certificate,
     )
 
@@ -178,14 +181,12 @@ def _model(network: Network, corpus: Corpus) -> Model | ExactModel:
     return kind(network, corpus.vocabulary, corpus.label_names, corpus.reading)  # type: ignore[arg-type]
 
 
-def _fits(network: Network, problem: Problem) -> bool:
+def _fits(row: Row, problem: Problem) -> bool | None:
     """Whether the weights are float64 numbers, and the float64 network right."""
-    from rankone.nn.exact.floats import to_float64
-
-    if isinstance(network, TokenClassifier):
-        return True
+    if row.model is None or isinstance(row.model, Model):
+        return None if row.model is None else True
     try:
-        return check_fast(to_float64(network), problem)[0].holds(RESERVE)
+        return check_fast(row.model.to_float64().network, problem)[0].holds(RESERVE)
     except PrecisionError:
         return False
 

@@ -23,6 +23,7 @@ from rankone.comparison.compare import (
     variants,
 )
 from rankone.comparison.result import Row, named, written_table
+from rankone.construct.yun2020.shift import Shift, grid
 from rankone.corpus import Corpus, as_corpus
 from rankone.corpus.contexts import sentences_with_repeats
 from rankone.corpus.parts import cut
@@ -238,9 +239,7 @@ def _exponent(contexts: Sequence[int], rows: Sequence[Row], what: str) -> float 
 
 def _grid_layers() -> dict[int, int]:
     """Attention layers of yun2020 for 2^d words."""
-    from rankone.construct.yun2020 import attention_layers
-
-    return {d: attention_layers(2**d) for d in GRID_DIMENSIONS}
+    return {d: Shift(grid(2**d), LENGTH).depth for d in GRID_DIMENSIONS}
 
 
 def _base(layers: dict[int, int]) -> float | None:

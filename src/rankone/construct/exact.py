@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from flint import ctx, fmpq
 from rankone.construct.problem import Draft, Draw, Problem
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import sentences_with_repeats
-from rankone.deadline import time_left
+from rankone.deadline import tick, time_left
 from rankone.errors import PrecisionError, UnfitError
 from rankone.nn import TokenClassifier
 from rankone.nn.exact import ExactNetwork, Sparse
 from rankone.nn.exact.evaluate import Sentence, evaluate
 from rankone.nn.exact.floats import to_float64
-from rankone.nn.exact.numbers import Vector, exact
+from rankone.nn.exact.numbers import ZERO, Vector, exact
 from rankone.plural import plural
 
 PER_BIT = 2e-7  # seconds for an exponential, per bit of precision, and what goes with it
@@ -75,6 +75,29 @@ def label_head(labels: int, y: int, dim: int) -> tuple[Sparse, tuple[fmpq, ...]]
     """Row 2c at coordinate y and bias -c^2 for label c = 1, 2, ...: the c nearest y wins."""
     rows = ({y: 2 * c} for c in range(1, labels + 1))
     return Sparse.of(rows, dim), tuple(exact(-c * c) for c in range(1, labels + 1))
+
+
+def whole_weights(
+    vectors: Sequence[Mapping[int, fmpq]], coordinates: Sequence[int], seed: int
+) -> tuple[dict[int, int], list[fmpq]]:
+    """Whole numbers w from 1 to N^2 for which N different vectors have different products with w,
+    and these products. Vectors are given by their entries other than 0, {coordinate: number}.
+
+    Lemma 13 of Park et al. 2021 in whole numbers: two vectors that differ in coordinate c have
+    equal products for at most one value of w_c, whatever the other weights are. So two given ones
+    have equal products with probability at most 1 / N^2, and some two of the N (N - 1) / 2 pairs
+    with probability below 1/2: two draws are enough on average.
+    """
+    if len({frozenset(vector.items()) for vector in vectors}) < len(vectors):
+        raise ValueError("vectors must be different")
+    rng = np.random.default_rng(seed)
+    while True:
+        tick()
+        drawn = rng.integers(1, len(vectors) ** 2, len(coordinates), endpoint=True).tolist()
+        w = dict(zip(coordinates, drawn, strict=True))
+        sums = [sum((w[c] * x for c, x in vector.items()), ZERO) for vector in vectors]
+        if len(set(sums)) == len(vectors):
+            return w, sums
 
 
 _cap: ContextVar[float] = ContextVar("cap", default=inf)

@@ -116,7 +116,7 @@ def practical_attention(columns: Floats, seed: int) -> tuple[ExactAttention, Flo
     all directions, without proof; whether they are is measured, and certified. Keys and readout
     share v; attention moves a token by a quarter of the smallest gap on v at most.
     """
-    draws = max(4, DRAWS // len(columns))
+    draws = min(1000, max(4, DRAWS // len(columns)))
     v, asked = fewest_digits(columns, columns, "separate", draws=draws, seed=seed)
     keys, queries = np.sort(columns @ v), np.abs(columns @ asked)
     spread, gap = float(keys[-1] - keys[0]), float(np.diff(keys).min(initial=np.inf))

@@ -59,7 +59,7 @@ class Sizes:
     def of(cls, points: int, largest: int, labels: int) -> Sizes:
         """The cut with the fewest layers, for points and labels up to these numbers."""
         c = labels.bit_length()
-        rho = max(largest.bit_length(), c + 1)
+        rho = max(largest.bit_length(), c + 3)  # a label is complete when its point is
         near = isqrt(points // (GATES * rho))
         sizes = [max(1, k) for k in range(near - 1, near + 3)]
         cuts = [cls(k, -(-points // k), rho, c) for k in sizes]
@@ -76,6 +76,8 @@ def deep_readout(
     added. `scratch` are `SCRATCH` coordinates that are 0, and will be 0 again.
     """
     points = sorted(points)
+    if not points:
+        raise ValueError("no points")
     if any(b[0] - a[0] < 2 for a, b in pairwise(points)) or points[0][0] < 2:
         raise ValueError("points must be at least 2, and 2 apart")
     if min(label for _, label in points) < 1:

@@ -138,10 +138,9 @@ class _Head:
         self.keys = [head.key.times(z) for z in columns]
         self.queries = [head.query.times(z) for z in columns]
         self.values = [head.value.times(z) for z in columns]
-        self.asks = [_name(query, i) for i, query in enumerate(self.queries)]
-        self.names = [_name(key, i) for i, key in enumerate(self.keys)]
-        self.averages: dict[tuple[Hashable, tuple[int, ...]], Vector] = {}
-        self.weights: dict[tuple[Hashable, Hashable], tuple[Number, Number]] = {}
+        self.asks, self.names = _named(self.queries), _named(self.keys)
+        self.averages: dict[tuple[int, tuple[int, ...]], Vector] = {}
+        self.weights: dict[tuple[int, int], tuple[Number, Number]] = {}
 
     def average(self, column: int, visible: tuple[int, ...]) -> Vector:
         name = self.asks[column], visible
@@ -188,17 +187,17 @@ def _hardest(scores: list[Number]) -> list[Number]:
     for score in scores[1:]:
         if score > best:
             best = score
-    top = [score is best or _same(score, best) for score in scores]
+    top = [score is best or score == best for score in scores]  # surely equal
     if not all(first or score < best for score, first in zip(scores, top, strict=True)):
         return [arb("nan")] * len(scores)
     return [ONE if first else ZERO for first in top]
 
 
-def _same(a: Number, b: Number) -> bool:
-    """Whether two numbers are surely equal."""
-    return isinstance(a, fmpq) and isinstance(b, fmpq) and a == b
-
-
-def _name(vector: Vector, column: int) -> Hashable:
-    """Equal names for vectors that are surely equal."""
-    return column if any(isinstance(x, arb) for x in vector) else tuple(vector)
+def _named(vectors: list[Vector]) -> list[int]:
+    """Equal numbers for vectors that are surely equal."""
+    names: dict[Hashable, int] = {}
+    found = []
+    for i, vector in enumerate(vectors):
+        balls = any(isinstance(x, arb) for x in vector)
+        found.append(names.setdefault(i if balls else tuple(vector), len(names)))
+    return found

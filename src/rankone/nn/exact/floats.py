@@ -18,7 +18,8 @@ from rankone.nn.exact.network import (
     Sparse,
 )
 from rankone.nn.exact.numbers import exact
-from rankone.nn.layers import Head
+from rankone.nn.feedforward import Rank1FeedForward
+from rankone.nn.layers import FeedForwardLayer, Head
 
 REMEDY = "run it in exact arithmetic: rankone compare --constructions NAME"
 
@@ -80,10 +81,7 @@ def from_float(network: TokenClassifier) -> ExactNetwork:
     for block in network.blocks:
         heads = [head.map(_matrix) for head in block.attention.heads]
         attention = ExactAttention(tuple(heads), block.attention.kind)
-        full = block.feedforward.expand()
-        feedforward = ExactFeedForward(
-            _matrix(full.weight1), _vector(full.bias1), _matrix(full.weight2), _vector(full.bias2)
-        )
+        feedforward = _feedforward(block.feedforward)
         blocks.append(
             ExactBlock(
                 attention if any(_writes(head) for head in heads) else None,
@@ -97,6 +95,23 @@ def from_float(network: TokenClassifier) -> ExactNetwork:
         _matrix(network.head.weight),
         _vector(network.head.bias),
         network.shape.causal,
+    )
+
+
+def _feedforward(layer: FeedForwardLayer) -> ExactFeedForward:
+    """Factors are multiplied as fractions: `expand` would round the products."""
+    if not isinstance(layer, Rank1FeedForward):
+        full = layer.expand()
+        return ExactFeedForward(
+            _matrix(full.weight1), _vector(full.bias1), _matrix(full.weight2), _vector(full.bias2)
+        )
+    a, w = _vector(layer.direction), _vector(layer.out_direction)
+    g, t = _vector(layer.gain), _vector(layer.out_gain)
+    return ExactFeedForward(
+        Sparse.dense([[gain * x for x in a] for gain in g], len(a)),
+        _vector(layer.bias1),
+        Sparse.dense([[x * gain for gain in t] for x in w], len(t)),
+        _vector(layer.bias2),
     )
 
 

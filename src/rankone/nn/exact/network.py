@@ -81,8 +81,8 @@ class ExactAttention:
         for h in self.heads:
             more = ((),) * (dim - len(h.output.rows))
             output = Sparse((*h.output.rows, *more), h.output.columns)
-            parts = (widened(m, dim) for m in (h.key, h.query, h.value))
-            heads.append(Head(*parts, output))
+            key, query, value = (widened(m, dim) for m in (h.key, h.query, h.value))
+            heads.append(Head(key, query, value, output))
         return ExactAttention(tuple(heads), self.kind)
 
     @property

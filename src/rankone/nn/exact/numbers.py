@@ -22,7 +22,9 @@ def exact(x: Exactly) -> fmpq:
         return fmpq(*x.as_integer_ratio())
     if isinstance(x, Fraction):
         return fmpq(x.numerator, x.denominator)
-    return fmpq(int(x))
+    if not isinstance(x, int):  # numpy's numbers would lose their fraction
+        raise TypeError(f"{x!r} is not an exact number")
+    return fmpq(x)
 
 
 def bits(x: fmpq) -> int:

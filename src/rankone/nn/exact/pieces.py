@@ -29,37 +29,34 @@ class Points:
     """Numbers s in increasing order, each known up to the same ``radius``.
 
     With one radius for all, a unit that is surely active at one point is so at all points beyond
-    it. Points at which the sign of some unit is in doubt are ``lost``.
+    it.
     """
 
     def __init__(self, middles: Sequence[fmpq], radius: fmpq = ZERO) -> None:
         self.middles, self.radius = middles, radius
-        self.lost: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.middles)
 
-    def active(self, line: Line, within: Range) -> Range:
-        """The points of a range at which a + b s > 0."""
+    def active(self, line: Line, within: Range) -> tuple[Range, Range]:
+        """The points of a range at which a + b s > 0, and those at which that is in doubt."""
         (a, b), (i, j) = line, within
         if not b:
-            return (i, j) if a > 0 else (i, i)
+            return ((i, j) if a > 0 else (i, i)), (i, i)
         slip = self.radius * b if b > 0 else -self.radius * b
         s = self.middles
         first, last = a + b * s[i], a + b * s[j - 1]
         if min(first, last) >= slip:
-            return i, j
+            return (i, j), (i, i)
         if max(first, last) <= -slip:
-            return i, i
+            return (i, i), (i, i)
         if b > 0:  # inactive, in doubt, active
             no, yes = (-slip - a) / b, (slip - a) / b
             below, above = bisect_right(s, no, i, j), bisect_left(s, yes, i, j)
-            self.lost.update(range(below, above))
-            return max(below, above), j
+            return (max(below, above), j), (below, max(below, above))
         yes, no = (slip - a) / b, (-slip - a) / b  # active, in doubt, inactive
         below, above = bisect_right(s, yes, i, j), bisect_left(s, no, i, j)
-        self.lost.update(range(below, above))
-        return i, min(below, above)
+        return (i, min(below, above)), (min(below, above), above)
 
     def value(self, i: int, line: Line) -> Number:
         """a + b s at point number i."""
@@ -73,18 +70,26 @@ class Points:
 
 
 class Bent:
-    """The coordinates of a state, each piecewise linear in s, as layers go by."""
+    """The coordinates of a state, each piecewise linear in s, as layers go by.
+
+    Where the sign of a unit is in doubt, its preactivation is at most 2 ``radius`` |b|; it counts
+    as 0, and what it might have written is kept as ``slack``. A point with slack in a coordinate
+    that a layer reads is lost.
+    """
 
     def __init__(self, points: Points, start: Mapping[int, Line]) -> None:
         self.points = points
         self.pieces: dict[int, Pieces] = {c: ([0], [line]) for c, line in start.items()}
         self.waiting: defaultdict[int, list[tuple[int, int, Line]]] = defaultdict(list)
+        self.slack: defaultdict[int, dict[int, fmpq]] = defaultdict(dict)
+        self.lost: set[int] = set()
 
     def apply(self, layer: ExactFeedForward, wanted: Iterable[int]) -> None:
         """H + W2 relu(W1 H + b1) + b2, for the coordinates that are `wanted` later."""
         tick()
         wanted = {*wanted}
         reads = sorted(layer.reads)
+        self.lost.update(*(self.slack[c] for c in reads if c in self.slack))
         starts, states = self._runs(reads)
         ends = [*starts[1:], len(self.points)]
         units = list(zip(layer.weight1.rows, layer.bias1, _columns(layer), strict=True))
@@ -111,7 +116,9 @@ class Bent:
         found = list[Number]()
         for (i, j), line in zip(pairwise([*starts, len(self.points)]), lines, strict=True):
             found.extend(self.points.value(k, line) for k in range(i, j))
-        for k in self.points.lost:
+        for k, slack in self.slack.get(c, {}).items():
+            found[k] = ball(found[k]) + arb(0, ball(slack))
+        for k in self.lost:
             found[k] = arb("nan")
         return found
 
@@ -149,7 +156,9 @@ class Bent:
                 a += weight * own[0]
                 if own[1]:
                     b += weight * own[1]
-            begin, end = self.points.active((a, b), run)
+            (begin, end), doubt = self.points.active((a, b), run)
+            if doubt[0] < doubt[1]:
+                self._doubt(range(*doubt), 2 * abs(self.points.radius * b), writes, wanted)
             if begin == end:
                 continue
             for c, weight in writes:
@@ -166,6 +175,14 @@ class Bent:
         for c, line in whole.items():
             if line[0] or line[1]:
                 yield c, i, j, line
+
+    def _doubt(
+        self, places: range, most: fmpq, writes: list[tuple[int, fmpq]], wanted: set[int]
+    ) -> None:
+        for c, weight in writes:
+            if c in wanted:
+                known = self.slack[c]
+                known.update((k, known.get(k, ZERO) + abs(weight) * most) for k in places)
 
 
 def _columns(layer: ExactFeedForward) -> list[list[tuple[int, fmpq]]]:

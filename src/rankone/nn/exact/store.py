@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from flint import fmpq
-from msgspec import Meta
+from msgspec import Meta, Struct
 
-from rankone.documents import dump, has_field, parse_document, read_bytes, read_document
+from rankone.documents import dump, has_field, read_document
 from rankone.errors import ModelError
 from rankone.files import check_new, write_directory
 from rankone.nn.exact.network import (
@@ -28,6 +27,7 @@ from rankone.nn.store import CERTIFICATE, CONFIG, LABELS, REPORT, VOCABULARY, Re
 FORMAT, VERSION = "rankone exact", 1
 NETWORK = "network.json"
 FILES = (NETWORK, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE)
+MOST = 1 << 16  # coordinates of a network without layers
 ANEW, HERE = "write the directory again", "name a directory that compare wrote"
 
 Text = Annotated[
@@ -36,30 +36,30 @@ Text = Annotated[
 Place = Annotated[int, Meta(ge=0, lt=1 << 31)]
 
 
-@dataclass(frozen=True)
-class MatrixDocument:
+class Document(Struct, forbid_unknown_fields=True):
+    """A part of a file that has these fields and no others."""
+
+
+class MatrixDocument(Document):
     """[[column, number], ...] for every row, and the number of columns."""
 
     rows: list[list[tuple[Place, Text]]]
     columns: Place
 
 
-@dataclass(frozen=True)
-class HeadDocument:
+class HeadDocument(Document):
     key: MatrixDocument
     query: MatrixDocument
     value: MatrixDocument
     output: MatrixDocument
 
 
-@dataclass(frozen=True)
-class AttentionDocument:
+class AttentionDocument(Document):
     kind: Literal["softmax", "hardmax"]
     heads: list[HeadDocument]
 
 
-@dataclass(frozen=True)
-class FeedForwardDocument:
+class FeedForwardDocument(Document):
     weight1: MatrixDocument
     bias1: list[Text]
     weight2: MatrixDocument
@@ -67,14 +67,12 @@ class FeedForwardDocument:
     activation: Literal["relu", "tanh"]
 
 
-@dataclass(frozen=True)
-class BlockDocument:
+class BlockDocument(Document):
     attention: AttentionDocument | None
     feedforward: FeedForwardDocument | None
 
 
-@dataclass(frozen=True)
-class NetworkDocument:
+class NetworkDocument(Document):
     table: MatrixDocument
     positions: MatrixDocument | None
     blocks: list[BlockDocument]
@@ -83,8 +81,7 @@ class NetworkDocument:
     causal: bool
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Document):
     format: Literal["rankone exact"]
     version: Literal[1]
     reading: Reading
@@ -126,8 +123,7 @@ def load(
     if not home.is_dir():
         raise ModelError("no such directory", where=str(home), remedy=HERE)
     config = read_document(home / CONFIG, Config, remedy=ANEW, missing=HERE)
-    data = read_bytes(home / NETWORK, missing=HERE)
-    found = parse_document(data, NetworkDocument, home / NETWORK, remedy=ANEW)
+    found = read_document(home / NETWORK, NetworkDocument, remedy=ANEW, missing=HERE)
     try:
         network = _network(found)
     except (ValueError, ZeroDivisionError) as problem:
@@ -183,6 +179,11 @@ def _feedforward_document(layer: ExactFeedForward) -> dict[str, Any]:
 def _network(found: NetworkDocument) -> ExactNetwork:
     dim, labels = found.table.columns, len(found.bias)
     placed = found.positions
+    if not labels or not found.table.rows or (placed is not None and not placed.rows):
+        raise ValueError("no labels, no words, or a table of positions without rows")
+    layers = ((b.attention and b.attention.heads) or b.feedforward for b in found.blocks)
+    if dim > MOST and not any(layers):  # a layer has a row for every coordinate
+        raise ValueError(f"{dim} coordinates, but no layer")
     return ExactNetwork(
         _matrix(found.table, len(found.table.rows), dim),
         None if placed is None else _matrix(placed, len(placed.rows), dim),
