@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import inf
 from typing import Any, get_args
 
 from rankone import choices
@@ -30,6 +30,7 @@ from rankone.nn.exact import ExactModel, ExactNetwork
 from rankone.progress import Progress
 
 SECONDS = 120.0  # for each construction
+FLOAT64 = 1.0  # seconds to try float64 with, if a construction has used up its own
 
 
 def compare(
@@ -67,7 +68,8 @@ def compare(
     try:
         for name, variant in variants(chosen):
             row = built_row(problem, name, variant, cap, seconds, seed, progress)
-            rows.append(replace(row, float64=_fits(row, problem)))
+            with time_limit(max(FLOAT64, seconds - row.seconds)):
+                rows.append(replace(row, float64=_fits(row, problem)))
     except KeyboardInterrupt:
         interrupted = True
     if not interrupted and all(row.model is None for row in rows):
@@ -155,18 +157,17 @@ def _certified(row: Row, network: Network, problem: Problem, cap: int, progress:
     def tell(stage: str, share: float) -> None:
         progress(f"{row.name}: {stage}", share)
 
-    left = time_left()
-    certificate = certify(
-        model, corpus, cap=cap, seconds=None if left == inf else left, progress=tell
-    )
+    certificate = certify(model, corpus, cap=cap, seconds=time_left(), progress=tell)
+    left = certificate.left
     found = None
     if CONSTRUCTIONS[row.construction].distributions and isinstance(network, ExactNetwork):
-        found = entropies(network, problem)
+        with contextlib.suppress(TimeIsUpError):
+            found = entropies(network, problem)
     return replace(
         row,
         digits=certificate.digits,
         contexts=certificate.contexts,
-        wrong=certificate.wrong,
+        wrong=None if left is not None and left.tokens else certificate.wrong,
         unavoidable=certificate.unavoidable,
         outcome=certificate.outcome,
         reason=certificate.reason,
@@ -182,13 +183,16 @@ def _model(network: Network, corpus: Corpus) -> Model | ExactModel:
 
 
 def _fits(row: Row, problem: Problem) -> bool | None:
-    """Whether the weights are float64 numbers, and the float64 network right."""
+    """Whether the weights are float64 numbers, and the float64 network right; None if there was no
+    time to find out."""
     if row.model is None or isinstance(row.model, Model):
         return None if row.model is None else True
     try:
         return check_fast(row.model.to_float64().network, problem)[0].holds(RESERVE)
     except PrecisionError:
         return False
+    except TimeIsUpError:
+        return None
 
 
 def none_fits(corpus: Corpus, rows: Sequence[Row]) -> UnfitError:

@@ -35,7 +35,8 @@ class Row:
     counts what the matrices hold, ``nonzero`` what of it is not 0, and ``distinct`` how many
     different numbers that are; they take ``bits`` at most and ``bits_total`` together: as fractions
     in lowest terms, or 64 each in float64. ``digits`` is the working precision of the certificate,
-    whose ``outcome``, ``contexts``, ``wrong`` and ``unavoidable`` these are. ``entropy`` is that of
+    whose ``outcome``, ``contexts``, ``wrong`` (None while labels are undecided) and ``unavoidable``
+    these are. ``entropy`` is that of
     labels given their context and ``cross_entropy`` that of the network, in nats, where it gives
     distributions. ``float64`` says whether the weights are float64 numbers, and right as such.
     Without a model all of it is None, and ``reason`` says why; a certificate that ran out of digits

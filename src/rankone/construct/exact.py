@@ -119,7 +119,7 @@ def check_digits(needed: float) -> None:
         shown = f"{needed:,.0f}" if needed < 1e9 else f"{needed:.1e}"
         raise PrecisionError(
             f"needs {shown} digits, more than the cap of {_cap.get():,.0f}",
-            remedy="give a larger cap (--cap)",
+            remedy="give a larger cap (compare --cap)",
         )
 
 
@@ -131,7 +131,7 @@ def check_cost(problem: Problem, digits: float) -> None:
     if needed > time_left():
         raise PrecisionError(
             f"would take about {needed:,.0f} s with {digits:,.0f} digits",
-            remedy="give more time (--seconds)",
+            remedy="give more time (compare --seconds)",
         )
 
 
@@ -163,7 +163,7 @@ def refuse_causal(problem: Problem, theorem: str) -> None:
         raise UnfitError(
             f"{theorem} has no causal attention",
             where=problem.corpus.source,
-            remedy="leave out causal (--causal), or choose another construction",
+            remedy="leave out causal (memorize --causal), or choose another construction",
         )
 
 

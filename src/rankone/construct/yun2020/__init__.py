@@ -109,7 +109,7 @@ def _refuse_collision(problem: Problem, *contexts: tuple[Sentence, int]) -> None
     raise UnfitError(
         f"{NAME} gives the same id to {' and to '.join(named)}",
         where=problem.corpus.source,
-        remedy="give another max_length (--max-length), or choose another construction",
+        remedy="give another max_length (memorize --max-length), or choose another construction",
     )
 
 

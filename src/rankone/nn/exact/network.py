@@ -9,6 +9,7 @@ from typing import Literal
 
 from flint import fmpq
 
+from rankone.deadline import tick
 from rankone.nn.exact.numbers import ZERO, Exactly, Number, Vector, bits, exact
 from rankone.nn.layers import Head
 
@@ -212,7 +213,10 @@ class ExactNetwork:
         attentions = [x for x in self.layers if isinstance(x, ExactAttention)]
         hidden = [x.hidden for x in self.layers if isinstance(x, ExactFeedForward)]
         head = [*self.head.numbers, *filter(None, self.bias)]
-        numbers = [x for layer in self.layers for x in layer.numbers] + head
+        numbers = list(head)
+        for layer in self.layers:
+            tick()
+            numbers += layer.numbers
         labels = len(self.bias)
         return Counts(
             layers=len(self.blocks),
