@@ -104,6 +104,21 @@ def model(home: Path) -> Target:
     return _directory(home / "model", lambda: load(home / "model").predict([["a", "other"]]))
 
 
+def exact(home: Path) -> Target:
+    """A directory of an exact model with one file changed, certified if it can be loaded."""
+    from rankone import Corpus, certify, compare, load_exact
+
+    corpus = Corpus.from_sentences([(["a", "rose"], ["X", "Y"]), (["rose", "is"], ["X", "Y"])])
+    (row,) = compare(corpus, constructions=["kim2023"]).rows
+    assert row.model is not None
+    row.model.save(home / "exact")
+
+    def run() -> None:
+        certify(load_exact(home / "exact"), corpus, cap=60, seconds=2)
+
+    return _directory(home / "exact", run)
+
+
 def hub(home: Path) -> Target:
     """The same in the layout of Hugging Face."""
     from rankone import export_hf, load, memorize
@@ -244,6 +259,7 @@ TARGETS: dict[str, Callable[[Path], Target]] = {
     "corpus": corpus,
     "vectors": vectors,
     "model": model,
+    "exact": exact,
     "hub": hub,
     "certificate": certificate,
     "checkpoint": checkpoint,

@@ -151,6 +151,20 @@ def test_what_does_not_fit_is_a_row_with_the_reason() -> None:
     assert len(rows) == sum(len(each.variants) for each in CONSTRUCTIONS.values())
 
 
+def test_only_last_tokens_may_be_asked() -> None:
+    """Next token: labels that contradict each other elsewhere do not matter."""
+    corpus = Corpus.from_sentences(corpora.spelled("abca xyxz", "abca yxyz", "bcaa xyyx", "a y"))
+    found = rankone.compare(corpus, last=True, positions=False)
+    rows = {row.name: row for row in found.rows}
+    assert "repeat a token" in (rows["kim2023"].reason or "")
+    for name in ("kajitsuka2025", "line", "madden2024 piecewise"):
+        assert rows[name].outcome is Outcome.CERTIFIED
+        assert (rows[name].wrong, rows[name].unavoidable) == (1, 1)  # abca and bcaa: equal shares
+        ends = [labels[-1] for labels in labels_of(rows[name], corpus)]
+        assert ends == ["z", "z", "z", "y"]
+    assert found.to_json()["rows"][0]["construction"] == "yun2020"
+
+
 def test_digits_and_time_end_one_construction_and_the_others_go_on() -> None:
     few = rankone.compare("toy", constructions=["line", "kajitsuka2024"], cap=300)
     rows = {row.name: row for row in few.rows}

@@ -119,6 +119,15 @@ def test_the_formula_of_the_statement_goes_through_the_last_point() -> None:
     assert 40 / 8 < values[0] < 40 / 4  # sqrt(16) = 4 times less, and logarithms
 
 
+def test_next_tokens_grow_with_the_root_of_sentences() -> None:
+    found = rankone.grow(constructions=["kajitsuka2025"], last=True, most=64)
+    (curve,) = found.curves
+    assert curve.contexts == (1, 2, 4, 8, 16, 32, 64)
+    every = rankone.grow(constructions=["kajitsuka2025"], most=64).curves[0]
+    assert every.contexts[-1] == 512
+    assert (curve.rows[-1].nonzero or 0) < 0.6 * (every.rows[-1].nonzero or 0)
+
+
 def test_layers_of_a_grid_are_exponential_in_its_dimension() -> None:
     found = rankone.grow(constructions=["yun2020"], most=1)
     assert found.grid_layers == {d: 2**d + 1 for d in range(1, 8)}

@@ -41,6 +41,9 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    last: Annotated[
+        bool, flag("Ask for the label of the last token of each sentence only.", "--last")
+    ] = False,
     cap: options.Cap = options.CAP,
     seconds: Annotated[
         float, option("Time limit for each construction, in seconds.", "S", min=0.0)
@@ -72,8 +75,8 @@ def compare(
         progress("read", 0.0)
         source = file if file is not None or growth else "toy"
         corpus = None if source is None else read_corpus(source, **reading.arguments())
-        given: dict[str, Any] = {"constructions": chosen, "positions": positions, "cap": cap}
-        given |= {"seconds": seconds, "seed": seed, "progress": progress}
+        given: dict[str, Any] = {"constructions": chosen, "positions": positions, "last": last}
+        given |= {"cap": cap, "seconds": seconds, "seed": seed, "progress": progress}
         found: Comparison | Growth
         if growth:
             found = grow(corpus, **given, most=sentences)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+import numpy as np
+
 from rankone import choices
 from rankone.certification import certify
 from rankone.certification.certify import CAP, check_limits
@@ -38,6 +40,7 @@ def compare(
     *,
     constructions: Sequence[choices.Construction] | None = None,
     positions: bool | None = None,
+    last: bool = False,
     cap: int = CAP,
     seconds: float = SECONDS,
     seed: int = 0,
@@ -47,9 +50,10 @@ def compare(
 
     Takes whatever `memorize` takes as a corpus. `constructions` are all by default. `positions`
     adds positional encodings; the default is to do so if some sentence repeats a token, since most
-    theorems are about sequences without repeats. A construction that does not fit, needs more than
-    `cap` digits or takes longer than `seconds` gets a row with the reason, and the others go on;
-    so they do after an error of one. Ctrl-C ends the comparison, and the rows that are done are
+    theorems are about sequences without repeats. `last` asks for the label of the last token of
+    each sentence only, as in next-token prediction. A construction that does not fit, needs more
+    than `cap` digits or takes longer than `seconds` gets a row with the reason, and the others go
+    on. Ctrl-C ends the comparison, and the rows that are done are
     returned.
 
     >>> import rankone
@@ -60,7 +64,7 @@ def compare(
     chosen = check_constructions(constructions)
     check_limits(cap, seconds)
     began = time.perf_counter()
-    corpus = as_corpus(corpus)
+    corpus = asking(as_corpus(corpus), last)
     if positions is None:
         positions = sentences_with_repeats(corpus) > 0
     problem = posed(corpus, positions)
@@ -84,6 +88,16 @@ def compare(
         interrupted=interrupted,
         seconds={**times, "total": time.perf_counter() - began},
     )
+
+
+def asking(corpus: Corpus, last: bool) -> Corpus:
+    """The corpus, with all of its labels, or only those of last tokens."""
+    if not last:
+        return corpus
+    labels = np.full_like(corpus.label_ids, -1)
+    ends = corpus.offsets[1:] - 1
+    labels[ends] = corpus.label_ids[ends]
+    return replace(corpus, label_ids=labels)
 
 
 def check_constructions(names: Sequence[str] | None) -> list[choices.Construction]:

@@ -16,6 +16,7 @@ from rankone import choices
 from rankone.certification.certify import CAP, check_limits
 from rankone.comparison.compare import (
     SECONDS,
+    asking,
     built_row,
     check_constructions,
     none_fits,
@@ -109,6 +110,7 @@ def grow(
     *,
     constructions: Sequence[choices.Construction] | None = None,
     positions: bool | None = None,
+    last: bool = False,
     cap: int = CAP,
     seconds: float = SECONDS,
     most: int = MOST,
@@ -118,7 +120,8 @@ def grow(
     """Build each construction for the first 1, 2, 4, ... sentences of a corpus.
 
     Without a corpus, sentences are made up: sets of 8 out of 32 words, each token with one of four
-    labels at random, so that nothing can be compressed. A curve ends after `most` sentences, with
+    labels at random, so that nothing can be compressed. `last` asks for the label of the last token
+    of each sentence only. A curve ends after `most` sentences, with
     the first row that is not certified, or when twice the last row's time would go over `seconds`
     in all. Exponents are fitted to the curve against the number of contexts.
     """
@@ -128,7 +131,7 @@ def grow(
         type(most) is int and most >= 1, "most", most, "a number of sentences from 1"
     )
     began = time.perf_counter()
-    source, size, first, count = _growing(corpus, most, seed)
+    source, size, first, count = _growing(corpus, most, last, seed)
     curves, interrupted = list[Curve](), False
     try:
         for name, variant in variants(chosen):
@@ -166,15 +169,17 @@ def made_up(
     return Corpus.from_sentences(([f"w{i}" for i in s], tags) for s, tags in found.items())
 
 
-def _growing(corpus: Any, most: int, seed: int) -> tuple[str, int, Callable[[int], Corpus], int]:
+def _growing(
+    corpus: Any, most: int, last: bool, seed: int
+) -> tuple[str, int, Callable[[int], Corpus], int]:
     """The name of the data, how many sentences there are, the first so many, and C."""
     if corpus is None:
-        return "made up", most, lambda n: made_up(n, seed=seed), LABELS
+        return "made up", most, lambda n: asking(made_up(n, seed=seed), last), LABELS
     whole = as_corpus(corpus)
     size = min(most, whole.n_sentences)
 
     def first(n: int) -> Corpus:
-        return whole if n == whole.n_sentences else cut(whole, [n])[0]
+        return asking(whole if n == whole.n_sentences else cut(whole, [n])[0], last)
 
     return whole.source, size, first, len(whole.label_names)
 
