@@ -64,7 +64,7 @@ def prove_exactly(
     """Judge the claims; the time limit is the caller's."""
     clock = time.perf_counter()
     tokens, layer = Tokens.of(corpus, rows), _layer(network)
-    depth = network.count.attentions
+    depth = sum(block.attention is not None for block in network.blocks)
     given = {"positions": network.positions is not None, "causal": network.causal}
     contexts = visible_contexts(corpus, **given, depth=max(1, depth))
     labelled = any(network.head.rows) or any(network.bias)

@@ -196,6 +196,13 @@ def _columns(layer: ExactFeedForward) -> list[list[tuple[int, fmpq]]]:
 
 def _summed(own: Pieces, more: list[tuple[int, int, Line]], end: int) -> Pieces:
     """Pieces plus lines on ranges; neighbours that continue each other become one."""
+    ends = dict(zip(own[0], [*own[0][1:], end], strict=True))
+    if all(ends.get(i) == j for i, j, _ in more):  # the usual case: ranges are whole pieces
+        sums = dict(zip(*own, strict=True))
+        for i, _, (a, b) in more:
+            known = sums[i]
+            sums[i] = known[0] + a, known[1] + b
+        return _merged(sums.items())
     steps: dict[int, Line] = {}
 
     def step(at: int, a: fmpq, b: fmpq) -> None:
@@ -210,12 +217,19 @@ def _summed(own: Pieces, more: list[tuple[int, int, Line]], end: int) -> Pieces:
         step(i, a, b)
         if j < end:
             step(j, -a, -b)
-    starts, lines, a, b = list[int](), list[Line](), ZERO, ZERO
+    summed, a, b = list[tuple[int, Line]](), ZERO, ZERO
     for at in sorted(steps):
         rise = steps[at]
-        if starts and not rise[0] and not rise[1]:
-            continue
         a, b = a + rise[0], b + rise[1]
-        starts.append(at)
-        lines.append((a, b))
+        summed.append((at, (a, b)))
+    return _merged(summed)
+
+
+def _merged(pieces: Iterable[tuple[int, Line]]) -> Pieces:
+    """Pieces in order, those left out that continue the one before."""
+    starts, lines = list[int](), list[Line]()
+    for start, line in pieces:
+        if not lines or line != lines[-1]:
+            starts.append(start)
+            lines.append(line)
     return starts, lines
