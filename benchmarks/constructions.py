@@ -1,7 +1,7 @@
 """Every construction of the field on the toy corpus, and how each of them grows.
 
-Prints the tables of docs/related.md. With --out DIR, writes the plots there as well: those of the
-documentation are in docs/figures/compare.
+Prints the tables of docs/related.md. With --out DIR, writes figures and plots there as well: those
+of the documentation are in docs/figures/compare. It takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import common
 import rankone
 from rankone.comparison import Comparison, Growth
 from rankone.comparison.growth import FITTED
+from rankone.comparison.plots import draw_comparison
+from rankone.comparison.result import TABLE, written_table
 
 FIGURES = "layers attentions heads width parameters nonzero distinct bits bits_total digits".split()
 
@@ -46,7 +48,7 @@ def growth(found: Growth) -> None:
         fitted = ["" if slope is None else f"{slope:.2f}" for slope in slopes]
         rows.append([curve.name, most, *shown, *fitted, curve.end])
     names = ["construction", "contexts", "non-zero", "bits"]
-    common.table([*names, *(f"exponent of {name}" for name in FITTED), "ends with"], rows)
+    common.table([*names, *FITTED, "ends with"], rows)
     layers = ", ".join(map(str, found.grid_layers.values()))
     print(f"yun2020, attention layers for d = 1, 2, ...: {layers}; base {found.grid_base}\n")
 
@@ -62,11 +64,9 @@ def main() -> None:
     grown = rankone.grow(seconds=given.seconds, most=given.sentences)
     growth(grown)
     if given.out is not None:
-        from rankone.comparison.plots import draw_comparison, draw_growth
-
-        given.out.mkdir(parents=True, exist_ok=True)
-        for file in [*draw_comparison(given.out, compared), *draw_growth(given.out, grown)]:
-            print(file)
+        grown.save(given.out)
+        (given.out / TABLE).write_text(written_table(compared.rows))
+        draw_comparison(given.out, compared)
 
 
 if __name__ == "__main__":

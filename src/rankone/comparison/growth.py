@@ -250,4 +250,6 @@ def _grid_layers() -> dict[int, int]:
 def _base(layers: dict[int, int]) -> float | None:
     if len(layers) < FEW:
         return None
-    return float(2 ** np.polyfit([*layers], [log2(n) for n in layers.values()], deg=1)[0])
+    upper = [*layers.items()][len(layers) // 2 :]
+    d, logs = np.array([(d, log2(n)) for d, n in upper]).T
+    return float(2 ** np.polyfit(d, logs, deg=1)[0])

@@ -55,15 +55,18 @@ def _bars(found: Comparison) -> Figure:
 
 
 def _parameters(found: Growth) -> Figure:
-    figure = Figure(figsize=(9, 6.4), layout="constrained")
+    figure = Figure(figsize=(11, 6.2), layout="constrained")
     axis = figure.subplots()
     curves = [curve for curve in found.curves if curve.contexts]
     colours = _colours([curve.construction for curve in found.curves])
     for curve in curves:
         if curve.construction in DEEP and len(curve.contexts) > 1:
-            values = statement(curve, found.labels)
-            axis.plot(curve.contexts, values, color=colours[curve.construction], lw=7, alpha=0.2)
-    _draw_curves(axis, curves, colours, "nonzero")
+            colour, rows = colours[curve.construction], curve.rows[: len(curve.contexts)]
+            axis.plot(curve.contexts, statement(curve, found.labels), color=colour, lw=7, alpha=0.2)
+            pairs = zip(curve.contexts, rows, strict=True)
+            held = [x * log2(max(2, found.labels)) / (row.bits or 1) for x, row in pairs]
+            axis.plot(curve.contexts, held, color=colour, lw=1, ls="--")
+    _draw_curves(axis, curves, colours, "nonzero", told=True)
     sizes = sorted({x for curve in curves for x in curve.contexts})
     bound = [sqrt(x) for x in sizes]
     axis.plot(sizes, bound, color="black", lw=1, label="lower bound sqrt(nN)")
@@ -71,19 +74,25 @@ def _parameters(found: Growth) -> Figure:
     told = f"information: nN log2({found.labels}) / {FLOAT_BITS} bits"
     axis.plot(sizes, held, color="black", lw=1, ls="--", label=told)
     axis.set(xlabel="contexts nN", ylabel=BARS["nonzero"])
-    axis.set_title(f"{found.source}; broad lines: formula of the statement, through the last point")
-    axis.legend(fontsize=8, frameon=False, loc="upper left")
+    axis.set_title(
+        f"{found.source}. Broad: the statement's formula, through the last point. "
+        "Dashed, thin: information at the bits in use",
+        fontsize=9,
+    )
+    figure.legend(fontsize=8, frameon=False, loc="outside right upper")
     return figure
 
 
 def _more(found: Growth) -> Figure:
-    figure = Figure(figsize=(14, 5), layout="constrained")
+    figure = Figure(figsize=(16, 4.8), layout="constrained")
     curves = [curve for curve in found.curves if curve.contexts]
     colours = _colours([curve.construction for curve in found.curves])
     for axis, (what, title) in zip(figure.subplots(1, len(MORE)), MORE.items(), strict=True):
         _draw_curves(axis, curves, colours, what)
         axis.set(xlabel="contexts nN", title=title)
-        axis.legend(fontsize=7, frameon=False)
+    figure.legend(
+        *axis.get_legend_handles_labels(), fontsize=8, frameon=False, loc="outside right center"
+    )
     return figure
 
 
@@ -104,16 +113,27 @@ def statement(curve: Curve, labels: int) -> list[float]:
     return [last * size / sizes[-1] for size in sizes]
 
 
-def _draw_curves(axis: Axes, curves: Sequence[Curve], colours: dict[str, str], what: str) -> None:
+def _draw_curves(
+    axis: Axes, curves: Sequence[Curve], colours: dict[str, str], what: str, *, told: bool = False
+) -> None:
+    """The curves of a figure, with their exponents in the legend if these are to be `told`."""
     seen = dict.fromkeys(colours, 0)
     for curve in curves:
         style = LINES[seen[curve.construction] % len(LINES)]
         seen[curve.construction] += 1
         values = [getattr(row, what) for row in curve.rows[: len(curve.contexts)]]
         slope = curve.exponents[what]
-        label = curve.name if slope is None else f"{curve.name}: exponent {slope:.2f}"
+        exponent = "" if slope is None or not told else f": exponent {slope:.2f}"
         colour = colours[curve.construction]
-        axis.plot(curve.contexts, values, style, color=colour, marker="o", ms=3, label=label)
+        axis.plot(
+            curve.contexts,
+            values,
+            style,
+            color=colour,
+            marker="o",
+            ms=3,
+            label=curve.name + exponent,
+        )
     axis.set(xscale="log", yscale="log")
 
 
