@@ -123,11 +123,16 @@ def check_digits(needed: float) -> None:
         )
 
 
+def softmax_seconds(parts: Sequence[Corpus], digits: float) -> float:
+    """About how long all scores of a corpus take with so many digits."""
+    scores = sum(float((part.lengths**2).sum()) for part in parts)
+    return scores * digits * log2(10) * PER_BIT
+
+
 def check_cost(problem: Problem, digits: float) -> None:
     """Give up if softmax with so many digits would go over the limit of digits, or of time."""
     check_digits(digits)
-    scores = sum(float((part.lengths**2).sum()) for part in problem.parts)
-    needed = scores * digits * log2(10) * PER_BIT
+    needed = softmax_seconds(problem.parts, digits)
     if needed > time_left():
         raise PrecisionError(
             f"would take about {needed:,.0f} s with {digits:,.0f} digits",

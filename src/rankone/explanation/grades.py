@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from rankone.certification import Certificate, Outcome, certify
 from rankone.certification.certify import CAP, FLOAT_DIGITS
 from rankone.construct import memorize
+from rankone.construct.exact import softmax_seconds
 from rankone.construct.problem import given_vectors
 from rankone.construct.theorem2.embedded import EmbeddedCorpus, embed_corpus, graded_model
 from rankone.construct.theorem2.projection import Query
@@ -32,7 +33,6 @@ from rankone.progress import Progress
 
 REPORT = "explanation.json"
 LARGE = 1500  # columns: above this, bounds are computed, but no weights
-PER_BIT = 2e-7  # seconds for an exponential, per bit of precision, and what goes with it
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _with_certificate(
 ) -> GradeReport:
     if report.model is None:
         return report
-    needed = float((corpus.lengths**2).sum()) * report.digits * math.log2(10) * PER_BIT
+    needed = softmax_seconds([corpus], report.digits)
     if report.digits > cap:
         return replace(report, remark=f"needs more than {cap:,} digits (--cap)")
     if needed > seconds:
