@@ -68,7 +68,7 @@ def test_growth(run: Run, tmp_path: Path) -> None:
     given = ("--constructions", "kajitsuka2024-deep", "--sentences", "8")
     answer = run("compare", "--growth", *given, "--out", tmp_path / "out")
     assert answer.code == 0
-    assert answer.out.startswith("made up: exponents against the number of contexts nN")
+    assert answer.out.startswith("made up: contexts reached, and the exponent of each figure")
     assert "kajitsuka2024-deep ends after all 8 sentences" in answer.out
     assert (tmp_path / "out" / "growth.png").is_file()
     answer = run("compare", "toy", "--growth", *given, "--json")

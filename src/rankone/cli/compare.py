@@ -179,9 +179,9 @@ def _show_growth(found: Growth) -> None:
         shown = ("-" if slope is None else f"{slope:.2f}" for slope in slopes)
         most = f"{max(curve.contexts):,}" if curve.contexts else "none"
         rows.append((curve.name, most, *shown))
-    header = ("exponent of", "contexts", "parameters", "non-zero", "bits", "all bits", "layers")
+    header = ("construction", "reached", "parameters", "non-zero", "bits", "all bits", "layers")
     console.print_table(
-        f"{found.source}: exponents against the number of contexts nN",
+        f"{found.source}: contexts reached, and the exponent of each figure against their number nN",
         rows,
         (*header, "seconds"),
         wide=True,

@@ -50,7 +50,7 @@ DIM = 2  # of the token vectors in the grades of the proof
 PRACTICAL_DIM = 8  # float64 has less room on a line through a plane
 SPREAD = 6.0  # largest difference of two scores of one query: contexts are furthest apart near it
 DRAWS = 1 << 20  # columns times directions tried
-BITS = 128  # of working precision, doubled until contexts are apart
+BITS, MOST = 128, 1 << 14  # of working precision, doubled until contexts are apart
 COLUMNS = 1500  # for which directions are measured exactly
 
 
@@ -145,6 +145,11 @@ def whole_numbers(along: ExactNetwork, asked: list[Asked]) -> tuple[fmpq, fmpq, 
                 return scale, shift, [_whole(s * arb(scale) + arb(shift)) for s in found]
         bits *= 2
         check_digits(ceil(bits / log2(10)))
+        if bits > MOST:
+            raise PrecisionError(
+                f"two contexts are not apart with {MOST:,} bits",
+                remedy="give another seed: directions are drawn",
+            )
 
 
 def _embedded(problem: Problem, seed: int) -> EmbeddedCorpus:
