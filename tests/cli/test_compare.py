@@ -127,6 +127,21 @@ def test_ctrl_c_keeps_the_rows_that_are_done(
     assert (tmp_path / "o" / "kim2023" / "certificate.json").is_file()
 
 
+@pytest.mark.parametrize("growth", [[], ["--growth"]])
+def test_ctrl_c_before_anything_is_done(
+    run: Run, monkeypatch: pytest.MonkeyPatch, growth: list[str]
+) -> None:
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    variants: Any = CONSTRUCTIONS["kim2023"].variants
+    monkeypatch.setitem(variants, "", stop)
+    monkeypatch.setattr("rankone.cli._explain", lambda _: (_ for _ in ()).throw(SystemExit(130)))
+    answer = run("compare", "toy", "--constructions", "kim2023,line", *growth)
+    assert answer.code == 130
+    assert answer.out.startswith("Stopped before the first")
+
+
 def test_a_network_that_is_wrong_is_exit_status_1(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

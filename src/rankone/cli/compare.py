@@ -63,7 +63,7 @@ def compare(
     from rankone.cli import console
 
     with console.working("start", output) as progress:
-        from rankone.comparison import grow
+        from rankone.comparison import Comparison, grow
         from rankone.comparison.compare import check_constructions, compare
         from rankone.corpus import read_corpus
         from rankone.files import check_directory
@@ -84,10 +84,12 @@ def compare(
             assert corpus is not None
             found = compare(corpus, **given)
         files = []
-        if out is not None:
+        done = bool(found.rows if isinstance(found, Comparison) else found.curves)
+        if out is not None and done:
             progress("write", 0.0)
             files = found.save(out)
     nothing = f"--out DIR writes plots and a table{'' if growth else ', and every model'}."
+    nothing = nothing if out is None else ""
     console.report(output, found.to_json(), lambda: _show(found), files, otherwise=nothing)
     if found.interrupted:
         raise KeyboardInterrupt
@@ -132,6 +134,9 @@ def _show_rows(found: Comparison) -> None:
     from rankone.cli import console
 
     seen = "with" if found.positions else "without"
+    if not found.rows:
+        console.print_lines("Stopped before the first row was done.")
+        return
     console.print_table(
         f"{found.source}: {found.sentences:,} sentences, {found.tokens:,} tokens, {seen} positions",
         [_row(row) for row in found.rows],
@@ -179,9 +184,12 @@ def _show_growth(found: Growth) -> None:
         shown = ("-" if slope is None else f"{slope:.2f}" for slope in slopes)
         most = f"{max(curve.contexts):,}" if curve.contexts else "none"
         rows.append((curve.name, most, *shown))
+    if not rows:
+        console.print_lines("Stopped before the first curve was done.")
+        return
     header = ("construction", "reached", "parameters", "non-zero", "bits", "all bits", "layers")
     console.print_table(
-        f"{found.source}: contexts reached, and the exponent of each figure against their number nN",
+        f"{found.source}: contexts reached, and the exponent of each figure against that number",
         rows,
         (*header, "seconds"),
         wide=True,
