@@ -53,7 +53,7 @@ ROOMS = {
             "tests/construct/test_vardi2022.py",
         ),
     ),
-    "comparison": Room(("comparison/*.py",), ("tests/comparison", "tests/cli/test_compare.py")),
+    "comparison": Room(("comparison/*.py",), ("tests/comparison",)),
     "theory": Room(("theory/**/*.py",), ("tests/theory", "tests/paper")),
     "nn": Room(("nn/**/*.py",), ("tests/nn",)),
     "training": Room(("training/**/*.py",), ("tests/training",)),

@@ -325,6 +325,18 @@ def test_tokens_without_labels_are_not_asked() -> None:
     agrees(found, model, corpus)
 
 
+def test_a_label_that_is_not_asked_has_no_margin() -> None:
+    """The logits of a are close together, those of b are not, and only b has a label."""
+    model = plain([[F(51, 100), F(49, 100)], [0, 1]], mean(2, 0, 0))
+    every = certify(model, spelled("ab XY"))
+    asked = certify(model, tasks.corpus_of(corpora.spelled("ab XY"), "toy-last"))
+    assert every.margin is not None
+    assert asked.margin is not None
+    assert every.margin < asked.margin
+    assert every.worst is not None
+    assert every.worst.position == 1
+
+
 def test_a_label_that_is_not_asked_may_stay_open() -> None:
     """The logits of a are equal balls, but only b has a label."""
     corpus = tasks.corpus_of(corpora.spelled("ab YY"), "toy-last")

@@ -114,6 +114,12 @@ def test_width_and_layers(points: Points, size: int | None) -> None:
     assert 1 << cut.c > max(c for _, c in points)
 
 
+def test_three_gates_to_a_layer() -> None:
+    points = [(2 * p, 1) for p in range(1, 8)]
+    layers = layers_of(points, size=1)
+    assert [layer.hidden for layer in layers[:4]] == [12, 12, 4, 2]
+
+
 @given(st.integers(1, 5000), st.integers(2, 1 << 40), st.integers(1, 1000))
 def test_the_cut_has_the_fewest_layers(count: int, largest: int, labels: int) -> None:
     cut = Sizes.of(count, largest, labels)

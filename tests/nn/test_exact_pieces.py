@@ -279,6 +279,14 @@ def test_an_unknown_number_makes_nothing_certain() -> None:
     assert not any(arb(x).is_finite() for x in found[0])
 
 
+def test_an_unknown_number_in_a_wide_layer() -> None:
+    units = [({0: 1, 1: 2}, -k, {2: 1}) for k in range(WIDE)]
+    columns: list[Vector] = [[arb("nan"), ONE, ZERO], [ONE, ZERO, ZERO]]
+    live = {0: frozenset({0, 1, 2}), 1: frozenset({2})}
+    found = segments.apply([ExactFeedForward.of(units, 3)], columns, live.__getitem__)
+    assert not any(arb(out[2]).is_finite() for out in found)
+
+
 def test_a_number_that_bends_back_is_as_sharp_as_it_was() -> None:
     """Along a line, s + relu(s) - 2 relu(s) + ... does not add up radii, as balls would."""
     back = ExactFeedForward.of([({0: 1}, 0, {0: -1}), ({0: 1}, 0, {0: 1})], 2)
