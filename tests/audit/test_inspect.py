@@ -106,7 +106,6 @@ LOOKS = {
         ({"positions": False, "causal": False}, contexts.by_proportions),
         ({"positions": False, "causal": False, "depth": 2}, contexts.by_proportions),
         ({"positions": False, "causal": True}, contexts.by_prefix_proportions),
-        ({"positions": False, "causal": True, "depth": 2}, contexts.by_prefix),
     ],
 )
 def test_what_attention_sees(how: dict[str, Any], same: Callable[[Corpus], Any]) -> None:
@@ -114,6 +113,31 @@ def test_what_attention_sees(how: dict[str, Any], same: Callable[[Corpus], Any])
     assert contexts.visible_contexts(corpus, **how).tolist() == same(corpus).tolist()
     others = (by(corpus).tolist() for by in LOOKS - {same})
     assert same(corpus).tolist() not in others
+
+
+def nested(tokens: list[str], depth: int) -> list[Any]:
+    """What layer after layer of causal attention sees of every token, written out."""
+    classes: list[Any] = list(tokens)
+    for _ in range(depth):
+        classes = [(own, corpora.shares(classes[: k + 1])) for k, own in enumerate(classes)]
+    return classes
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+@given(sentences=corpora.sentences(max_sentences=6, max_length=5))
+def test_what_deep_causal_attention_sees(depth: int, sentences: corpora.Sentences) -> None:
+    corpus = Corpus.from_sentences(sentences)
+    classes = [each for tokens, _ in sentences for each in nested(tokens, depth)]
+    first = [classes.index(each) for each in classes]
+    found = contexts.visible_contexts(corpus, positions=False, causal=True, depth=depth)
+    assert found.tolist() == first
+
+
+def test_deep_causal_attention_does_not_count_the_first_word() -> None:
+    """All of these tokens have seen nothing but a; b has seen different shares of it."""
+    corpus = Corpus.from_sentences(corpora.spelled("aa xx", "ab xy", "aab xxy"))
+    found = contexts.visible_contexts(corpus, positions=False, causal=True, depth=9)
+    assert found.tolist() == [0, 0, 0, 3, 0, 0, 6]
 
 
 def test_conflicts_name_every_line_by_label(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from hashlib import shake_256
 from itertools import pairwise
 from math import gcd
@@ -30,12 +32,12 @@ def visible(*, positions: bool, causal: bool, depth: int = 1) -> Look:
 
     With positions, it sees the whole sentence (if causal, its prefix) and the place in it. Without
     them, it sees only the share of each token; but from the second layer of a causal network on,
-    tokens have seen prefixes, and thus the order.
+    tokens have seen prefixes, and thus much of the order.
     """
     if positions:
         return by_prefix if causal else by_sequence
     if causal:
-        return by_prefix if depth > 1 else by_prefix_proportions
+        return partial(nested_proportions, depth=depth) if depth > 1 else by_prefix_proportions
     return by_proportions
 
 
@@ -74,6 +76,23 @@ def by_prefix_proportions(corpus: Corpus) -> Ints:
     seen: dict[tuple[int, int], int] = {}
     pairs = zip(corpus.token_ids.tolist(), prefix_sums(corpus, token_bytes(16)), strict=True)
     return np.array([seen.setdefault(pair, i) for i, pair in enumerate(pairs)], dtype=np.int64)
+
+
+def nested_proportions(corpus: Corpus, depth: int) -> Ints:
+    """The same for several layers: each sees the shares of what the one before it told apart.
+
+    Deep networks come to see almost the whole prefix, but not how often its first word stands
+    there at the beginning: all these tokens have seen nothing but themselves.
+    """
+    found = by_prefix_proportions(corpus)
+    for _ in range(1, depth):
+        classes, ids = np.unique(found, return_inverse=True)
+        told = replace(corpus, token_ids=ids, vocabulary=tuple(map(str, classes.tolist())))
+        finer = by_prefix_proportions(told)
+        if np.array_equal(finer, found):
+            break
+        found = finer
+    return found
 
 
 def prefix_sums(corpus: Corpus, key: bytes) -> list[int]:
