@@ -392,7 +392,7 @@ def test_the_gap_is_a_lower_bound_among_balls() -> None:
         third = arb(1) / 3
         points: Any = [([exact(x)], i) for i, x in enumerate((0, F(1, 3), 2))]
         points.append(([2 + third], 3))
-        found = exact_proof._gap(points, [exact(1)])
+        found = exact_proof._gap(points, ((0, exact(1)),))
         assert found is not None
         assert found[0] <= (2 + third - 2).lower()
         assert found[0] <= F(1, 3).numerator / 3

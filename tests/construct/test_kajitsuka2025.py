@@ -12,7 +12,7 @@ from math import ceil, cos, floor, hypot, isqrt, pi, sin, sqrt
 import numpy as np
 import pytest
 from flint import fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import corpora
@@ -57,7 +57,6 @@ def certify(problem: Problem, network: ExactNetwork) -> Certificate:
     return found
 
 
-@settings(max_examples=12)
 @given(corpora.sentences(), st.booleans(), st.integers(0, 3))
 def test_any_corpus(sentences: Sentences, positions: bool, seed: int) -> None:
     """Repeats, copies, conflicts, one label, one word, one token, all lengths."""
@@ -124,7 +123,6 @@ def on(chosen: list[int], bag: Bag) -> tuple[int, ...]:
     return tuple(bag.get(t, 0) for t in chosen)
 
 
-@settings(max_examples=100)
 @given(bags)
 def test_few_tokens_distinguish(some: Bags) -> None:
     some = different(some)
@@ -140,7 +138,6 @@ def test_one_token_can_be_enough_and_all_but_one_needed() -> None:
     assert len(distinguishing_tokens(units)) == 49
 
 
-@settings(max_examples=50)
 @given(bags, st.integers(0, 9))
 def test_sequence_ids_differ(some: Bags, seed: int) -> None:
     """Of different shares, whatever they add up to on A; f is whole and positive."""
@@ -231,7 +228,6 @@ def test_twice_the_largest_sum_is_not_enough_of_a_shift() -> None:
 counts = st.sets(st.tuples(*[st.integers(0, 9)] * 3), min_size=2, max_size=6).map(sorted)
 
 
-@settings(max_examples=200)
 @given(counts, st.integers(0, 1 << 20))
 def test_repaired_shift_keeps_sums_apart(vectors: Vectors, seed: int) -> None:
     rng = np.random.default_rng(seed)

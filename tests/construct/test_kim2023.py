@@ -8,7 +8,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 import pytest
 from flint import fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import exp, mp, mpf
 
@@ -53,7 +53,6 @@ def different(draw: st.DrawFn) -> Sentences:
     return [(words, [draw(st.sampled_from("xyz")) for _ in words]) for words in found]
 
 
-@settings(max_examples=8)
 @given(different())
 def test_sets_of_tokens(sentences: Sentences) -> None:
     problem = posed(sentences)
@@ -62,7 +61,6 @@ def test_sets_of_tokens(sentences: Sentences) -> None:
     assert network.count.attentions == problem.longest
 
 
-@settings(max_examples=8)
 @given(corpora.sentences(max_sentences=6, max_length=5), st.integers(0, 3))
 def test_positions_allow_repeats(sentences: Sentences, seed: int) -> None:
     if max(len(words) for words, _ in sentences) > 1:
@@ -162,7 +160,6 @@ def test_whole_weights(some: list[dict[int, fmpq]], seed: int) -> None:
     assert all(1 <= x <= len(some) ** 2 for x in w.values())
 
 
-@settings(max_examples=5)
 @given(st.sets(st.tuples(*[st.integers(0, 3)] * 2), min_size=2, max_size=5))
 def test_one_draw_in_two_succeeds(some: set[tuple[int, int]]) -> None:
     draws = list(product(range(1, len(some) ** 2 + 1), repeat=2))

@@ -9,7 +9,7 @@ from math import isqrt
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import exact_truth
@@ -185,7 +185,6 @@ def psi(z: Fraction) -> Fraction:
     return 2 * z - max(4 * z - 2, F(0))
 
 
-@settings(max_examples=100)
 @given(st.integers(1, 40), st.data())
 def test_bits_come_from_the_triangle(length: int, data: Any) -> None:
     u = data.draw(st.integers(0, (1 << length) - 1))

@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import ceil, comb, log2, log10
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
 from rankone.arrays import Ints
 from rankone.certification.certificate import Left, Outcome
@@ -23,13 +23,14 @@ from rankone.certification.float_evaluation import Readings
 from rankone.certification.referee import FIRST, PER_BIT, precision
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
-from rankone.deadline import TimeIsUpError, time_left
+from rankone.deadline import TimeIsUpError, tick, time_left
 from rankone.nn import TokenClassifier
 from rankone.nn.exact import ExactNetwork
 from rankone.nn.exact.evaluate import Evaluation, Sentence, evaluate
 from rankone.nn.exact.floats import from_float
 from rankone.nn.exact.model import winner
-from rankone.nn.exact.numbers import ONE, ZERO, Number, Vector, ball, exact
+from rankone.nn.exact.network import Row, dot
+from rankone.nn.exact.numbers import ONE, ZERO, Vector, ball, exact
 from rankone.progress import Progress
 
 DIRECTIONS = 4  # on which distances of context ids are measured, besides the axes
@@ -219,6 +220,8 @@ def _mapping(found: Evaluation, columns: Ints, contexts: Ints, layer: int) -> Ma
         points.append((point, token))
     if len(points) == 1:
         return MappingClaim(Outcome.CERTIFIED, r, arb("inf"), layer=layer)
+    if not r.is_finite():
+        return MappingClaim(Outcome.UNDECIDED, r, layer=layer)
     best: tuple[arb, tuple[int, int]] | None = None
     for direction in _directions(len(found.seen)):
         gap = _gap(points, direction)
@@ -229,25 +232,21 @@ def _mapping(found: Evaluation, columns: Ints, contexts: Ints, layer: int) -> Ma
     return MappingClaim(Outcome.CERTIFIED, r, best[0], best[1], layer=layer)
 
 
-def _directions(dim: int) -> Iterator[list[fmpq]]:
+def _directions(dim: int) -> Iterator[Row]:
     """The axes, and some directions that are no axis."""
     rng = np.random.default_rng(0)
     for c in range(dim):
-        yield [ONE if i == c else ZERO for i in range(dim)]
+        yield ((c, ONE),)
     for _ in range(DIRECTIONS if dim > 1 else 0):
-        yield [exact(x) for x in rng.integers(1, 1 << 62, dim).tolist()]
+        yield tuple((c, exact(x)) for c, x in enumerate(rng.integers(1, 1 << 62, dim).tolist()))
 
 
 def _gap(
-    points: Sequence[tuple[Vector, int]], direction: list[fmpq]
+    points: Sequence[tuple[Vector, int]], direction: Row
 ) -> tuple[arb, tuple[int, int]] | None:
     """The least distance along a direction, and its pair; None if some are not surely apart."""
-    line = []
-    for point, token in points:
-        s: Number = ZERO
-        for g, x in zip(direction, point, strict=True):
-            s += g * x
-        line.append((s, token))
+    tick()
+    line = [(dot(direction, point), token) for point, token in points]
     if any(isinstance(s, arb) and not s.is_finite() for s, _ in line):
         return None
     line.sort(key=lambda item: item[0].mid() if isinstance(item[0], arb) else item[0])
@@ -261,7 +260,7 @@ def _gap(
         if least is None or lower < least:
             least, pair = lower, (i, j)
     assert least is not None
-    length = ball(sum((g * g for g in direction), ZERO)).sqrt()
+    length = ball(sum((g * g for _, g in direction), ZERO)).sqrt()
     return (least / length).lower(), pair
 
 

@@ -43,13 +43,14 @@ from rankone.arrays import Floats
 from rankone.construct.exact import Asked, asked_contexts, refuse_repeats
 from rankone.construct.problem import NUMBERS, RESERVE, Problem
 from rankone.construct.verify import check_fast
-from rankone.deadline import tick
+from rankone.deadline import tick, time_left
 from rankone.errors import PrecisionError, UnfitError
 from rankone.nn import TokenClassifier
 from rankone.nn.classifier import Architecture
 from rankone.nn.exact.evaluate import Sentence
 
 MOST = 1 << 12  # examples: Z is dense, and its singular values take T^3 operations (a minute)
+PER_NUMBER = 2e-9  # seconds per number of Z and example, to solve, which cannot be interrupted
 SPREADS = (4.0, 8.0, 16.0)  # of scores, one draw each: examples that look alike need larger ones
 
 
@@ -146,7 +147,7 @@ def _built(problem: Problem, seed: int, rank1: bool) -> TokenClassifier:
     lengths = [context.place + 1 if problem.causal else len(context.sentence) for context in asked]
     r = min((n for n in lengths if n > 1), default=2)
     heads, dim = heads_for(len(asked), r), max(max(lengths) + 1, lengths.count(1))
-    _refuse_size(problem, len(asked), heads * r * dim)
+    _refuse_size(problem, len(asked), heads * r, heads * r * dim)
     rng = np.random.default_rng(seed)
     table = rng.standard_normal((len(problem.corpus.vocabulary) + 1, dim))
     positions = rng.standard_normal((problem.length, dim)) if problem.placed else None
@@ -237,11 +238,18 @@ def _mean_square(contexts: Sequence[Floats]) -> float:
     return float(np.mean([(context**2).sum(1).mean() for context in contexts]))
 
 
-def _refuse_size(problem: Problem, examples: int, numbers: int) -> None:
+def _refuse_size(problem: Problem, examples: int, features: int, numbers: int) -> None:
     if examples > MOST or numbers > NUMBERS:
         raise UnfitError(
             f"{examples:,} contexts: a dense system of {examples:,} equations for heads of "
             f"{numbers:,} numbers",
             where=problem.corpus.source,
             remedy=f"give at most {MOST:,} contexts, of which few are single tokens",
+        )
+    needed = PER_NUMBER * examples**2 * features
+    if needed > time_left():
+        raise PrecisionError(
+            f"would take about {needed:,.0f} s to solve for {examples:,} contexts",
+            where=problem.corpus.source,
+            remedy="give more time (compare --seconds), or fewer sentences",
         )

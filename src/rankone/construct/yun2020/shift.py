@@ -121,6 +121,7 @@ class Shift:
         apart = self.grid.step if self.places > 1 else 0
         ids, g = [word + k * apart for k, word in enumerate(words)], -1
         while ahead := [x for x in ids if x > g and self._is_value(x)]:
+            tick()
             g = min(ahead)
             ids[ids.index(g)] += self.grid.size * (max(ids) - min(ids))
         largest = max(ids)

@@ -14,6 +14,7 @@ from rankone.nn.exact.network import ExactAttention, ExactFeedForward, ExactNetw
 from rankone.nn.exact.numbers import ONE, ZERO, Number, Vector, ball
 
 Sentence = tuple[int, ...]  # rows of the table
+KEPT = 1 << 20  # weights of pairs of columns, for each head: more would take gigabytes
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,7 @@ class _Head:
         return self.averages[name]
 
     def _average(self, column: int, visible: tuple[int, ...]) -> Vector:
+        tick()
         pairs = [self._pair(column, other) for other in visible]
         weights = _weights([score for score, _ in pairs], [w for _, w in pairs], self.hard)
         total = sum(weights, ZERO)
@@ -159,12 +161,15 @@ class _Head:
     def _pair(self, column: int, other: int) -> tuple[Number, Number]:
         """The score of a query and a key, and its exponential."""
         name = self.asks[column], self.names[other]
-        if name not in self.weights:
+        found = self.weights.get(name)
+        if found is None:
             pairs = zip(self.queries[column], self.keys[other], strict=True)
             score: Number = sum((q * k for q, k in pairs), ZERO)
             plain = self.hard or (isinstance(score, fmpq) and not score)
-            self.weights[name] = score, ONE if plain else ball(score).exp()
-        return self.weights[name]
+            found = score, ONE if plain else ball(score).exp()
+            if len(self.weights) < KEPT:
+                self.weights[name] = found
+        return found
 
 
 def _weights(scores: list[Number], powers: list[Number], hard: bool) -> list[Number]:
