@@ -10,6 +10,7 @@ import typer
 from rankone.cli import options
 from rankone.cli.bundles import bundled
 from rankone.cli.options import flag, option
+from rankone.plural import plural
 
 if TYPE_CHECKING:
     from rankone.comparison import Comparison, Growth, Row
@@ -138,7 +139,8 @@ def _show_rows(found: Comparison) -> None:
         console.print_lines("Stopped before the first row was done.")
         return
     console.print_table(
-        f"{found.source}: {found.sentences:,} sentences, {found.tokens:,} tokens, {seen} positions",
+        f"{found.source}: {plural(found.sentences, 'sentence')}, "
+        f"{plural(found.tokens, 'token')}, {seen} positions",
         [_row(row) for row in found.rows],
         HEADER,
         wide=True,
