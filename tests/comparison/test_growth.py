@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +77,13 @@ def test_what_ends_a_curve(monkeypatch: pytest.MonkeyPatch) -> None:
     assert curve.end == "N = 4: too large"
     assert curve.rows[-1].reason == "too large"
 
-    def slow(problem: Any, seed: int) -> Any:
-        import time
-
-        time.sleep(0.5)
-        return build(problem, seed)
-
-    monkeypatch.setitem(variants, "", slow)
-    (curve,) = rankone.grow(constructions=["kajitsuka2024-deep"], seconds=3.0).curves
-    assert len(curve.contexts) in (1, 2, 3)
-    assert "would go over 3 s" in curve.end
+    monkeypatch.setitem(variants, "", build)
+    given = growth.built_row
+    with pytest.MonkeyPatch.context() as patch:  # each row takes a second: the third would be late
+        patch.setattr(growth, "built_row", lambda *x: replace(given(*x), seconds=1.0))
+        (curve,) = rankone.grow(constructions=["kajitsuka2024-deep"], seconds=3.5).curves
+    assert curve.contexts == (8, 16)
+    assert curve.end == "N = 4 would go over 3.5 s (--seconds)"
 
     def never(*_: Any) -> Any:
         raise PrecisionError("never", remedy="none")
