@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import exact_truth
 from exact_truth import fraction, holds, random_network
+from rankone.nn.exact import evaluate as evaluate_module
 from rankone.nn.exact.evaluate import Evaluation, evaluate
 from rankone.nn.exact.network import (
     ExactAttention,
@@ -253,3 +254,25 @@ def test_empty_sentences(sentences: Sentences) -> None:
     network = random_network(0, blocks=2, missing=0.0)
     found = evaluate(network, sentences)
     assert [len(row) for row in found.where] == [len(sentence) for sentence in sentences]
+
+
+def test_the_clock_is_read_for_every_token_of_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long sentence has n^2 scores: one look per sentence would be too few."""
+    ticks = []
+    monkeypatch.setattr(evaluate_module, "tick", lambda: ticks.append(None))
+    table = Sparse.dense([[k + 1] for k in range(40)], 1)
+    one = Sparse.dense([[1]], 1)
+    block = ExactBlock(ExactAttention((Head(one, one, one, one),)))
+    network = ExactNetwork(table, None, (block,), one, (exact(0),))
+    evaluate(network, [tuple(range(40))])
+    assert len(ticks) >= 40
+
+
+def test_few_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a long sentence would take gigabytes; what is not kept is computed again."""
+    network = random_network(3, kinds=("softmax",), missing=0.0)
+    sentences = [(0, 1, 2), (2, 1), (0, 3, 3)]
+    whole = evaluate(network, sentences)
+    monkeypatch.setattr(evaluate_module, "KEPT", 2)
+    few = evaluate(network, sentences)
+    assert [list(map(str, x)) for x in few.logits] == [list(map(str, x)) for x in whole.logits]
