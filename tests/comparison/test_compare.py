@@ -19,8 +19,9 @@ import rankone
 from rankone import Corpus
 from rankone.certification import Outcome
 from rankone.certification.certificate import read_certificate
+from rankone.comparison import plots
 from rankone.comparison.compare import posed
-from rankone.comparison.result import COLUMNS, Row
+from rankone.comparison.result import COLUMNS, Comparison, Row
 from rankone.construct.constructions import CONSTRUCTIONS
 from rankone.errors import PrecisionError, SettingError, UnfitError
 from rankone.nn import Model
@@ -288,3 +289,15 @@ def test_what_does_not_fit_float64_is_not_written_as_float64(tmp_path: Path) -> 
     assert not list(tmp_path.glob("*-float64"))
     with pytest.raises(rankone.RankOneError, match="exact numbers"):
         rankone.load(tmp_path / "kajitsuka2024-tight")
+
+
+def test_bars_are_in_the_order_of_the_table() -> None:
+    rows = tuple(
+        Row(name, None, parameters=n, nonzero=n, bits=n, layers=n)
+        for name, n in (("kim2023", 3), ("line", 7))
+    )
+    found = Comparison("here", 1, 1, False, (*rows, Row("madden2024", None)), False, {})
+    axis = plots._bars(found).axes[0]
+    names = [label.get_text() for label in axis.get_yticklabels()]
+    assert names == ["line", "kim2023"]  # bars are drawn from below
+    assert [bar.get_width() for bar in axis.patches] == [7, 3]

@@ -13,8 +13,9 @@ import pytest
 import corpora
 import rankone
 from rankone import Corpus
+from rankone.certification import Outcome
 from rankone.comparison import growth, plots
-from rankone.comparison.growth import Curve, made_up
+from rankone.comparison.growth import Curve, Growth, made_up
 from rankone.comparison.result import Row
 from rankone.construct.constructions import CONSTRUCTIONS
 from rankone.errors import PrecisionError, SettingError, UnfitError
@@ -157,3 +158,45 @@ def test_what_is_written(tmp_path: Path) -> None:
     text = (tmp_path / "growth.svg").read_text()
     for told in ("lower bound sqrt(nN)", "nN log2(4) / 64 bits", "kajitsuka2024-deep"):
         assert told in text
+
+
+def a_curve(name: str, contexts: tuple[int, ...], outcome: Outcome = Outcome.CERTIFIED) -> Curve:
+    rows = tuple(
+        Row(name, None, nonzero=10 * x, bits=8, layers=1, seconds=0.1, outcome=outcome)
+        for x in contexts
+    )
+    slope = dict.fromkeys(growth.FITTED, 1.25 if len(contexts) > 2 else None)
+    return Curve(name, None, contexts, rows, slope, "the end")
+
+
+def grown(*curves: Curve, labels: int = 4) -> Growth:
+    return Growth("here", labels, curves, {}, None, interrupted=False, seconds={})
+
+
+def test_one_refuted_network_is_enough() -> None:
+    good, bad = a_curve("line", (8, 16)), a_curve("kim2023", (8,), Outcome.REFUTED)
+    assert grown(good).ok
+    assert not grown(good, bad).ok
+
+
+def test_what_the_plot_of_parameters_shows() -> None:
+    found = grown(a_curve("line", (8, 16, 64)), a_curve("kim2023", (8, 16)))
+    (axis,) = plots._parameters(found).axes
+    lines = {line.get_label(): line.get_ydata() for line in axis.get_lines()}
+    assert list(lines["line: exponent 1.25"]) == [80, 160, 640]
+    assert list(lines["kim2023"]) == [80, 160]
+    assert list(lines["lower bound sqrt(nN)"]) == pytest.approx([8**0.5, 4, 8])
+    information = lines["information: nN log2(4) / 64 bits"]
+    assert list(information) == pytest.approx([16 / 64, 32 / 64, 128 / 64])
+    dashed = [line for line in axis.get_lines() if line.get_linestyle() == "--"]
+    own = [list(line.get_ydata()) for line in dashed if line.get_label().startswith("_")]
+    assert own == [[16 / 8, 32 / 8]]  # at the bits of the deep readout itself
+    for axis in plots._more(found).axes:
+        assert {line.get_label() for line in axis.get_lines()} == {"line", "kim2023"}
+
+
+def test_many_labels_count_in_the_statement() -> None:
+    curve = a_curve("kim2023", (8, 1 << 20))
+    few, many = plots.statement(curve, 2), plots.statement(curve, 10**9)
+    assert few[-1] == many[-1]
+    assert few[0] < many[0]
