@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 import corpora
 import exact_truth
-import rankone
 from corpora import Sentences, shares, spelled
+from exact_models import certify, posed
 from rankone import Corpus
-from rankone.certification.certificate import Certificate, Outcome
 from rankone.construct import kajitsuka2025
 from rankone.construct.exact import all_sentences, asked_contexts
 from rankone.construct.kajitsuka2025 import (
@@ -31,30 +30,15 @@ from rankone.construct.kajitsuka2025 import (
     distinguishing_tokens,
     sequence_ids,
 )
-from rankone.construct.problem import Problem, pose
+from rankone.construct.problem import pose
 from rankone.construct.vardi2022 import deep_readout
 from rankone.errors import UnfitError
-from rankone.nn.exact import ExactModel, ExactNetwork
 
 REPEATS = spelled("aab xyx", "aba xyy", "ab xx", "b y", "bbbb xyxy", "cab zxx", "caab zyxz")
 PROPORTIONS = spelled("ab xy", "aabb xxyy", "aab yyx", "abc zyx", "acc xyy")
 Bag = dict[int, int]
 Bags = list[Bag]
 Vectors = Sequence[tuple[int, ...]]
-
-
-def posed(sentences: Sentences, positions: bool = False) -> Problem:
-    corpus = Corpus.from_sentences(sentences)
-    return pose([corpus], positions=positions, length=corpus.longest if positions else 1)
-
-
-def certify(problem: Problem, network: ExactNetwork) -> Certificate:
-    corpus = problem.corpus
-    model = ExactModel(network, corpus.vocabulary, corpus.label_names, corpus.reading)
-    found = rankone.certify(model, corpus)
-    assert found.mapping is found.labels is Outcome.CERTIFIED
-    assert found.wrong == found.unavoidable
-    return found
 
 
 @given(corpora.sentences(), st.booleans(), st.integers(0, 3))

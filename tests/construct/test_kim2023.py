@@ -14,35 +14,20 @@ from mpmath import exp, mp, mpf
 
 import corpora
 import exact_truth
-import rankone
 from corpora import Sentences, spelled
+from exact_models import certify, posed
 from rankone import Corpus
-from rankone.certification.certificate import Certificate, Outcome
 from rankone.construct import kim2023
 from rankone.construct.exact import asked_contexts, whole_weights
 from rankone.construct.kim2023 import CONSTANT, REST, H, M, X, Z
-from rankone.construct.problem import Problem, pose
+from rankone.construct.problem import pose
 from rankone.errors import UnfitError
-from rankone.nn.exact import ExactAttention, ExactModel, ExactNetwork
+from rankone.nn.exact import ExactAttention
 
 LENGTHS = spelled("abcd xyxz", "dcb yyx", "a x", "ca zz", "abc xyz", "dab xxy")
 REPEATS = spelled("aab xyx", "aba xyy", "ab xx", "b y", "bbbb xyxy")
 DPS = 60
 TINY = 1e-40
-
-
-def posed(sentences: Sentences, positions: bool = False) -> Problem:
-    corpus = Corpus.from_sentences(sentences)
-    return pose([corpus], positions=positions, length=corpus.longest if positions else 1)
-
-
-def certify(problem: Problem, network: ExactNetwork) -> Certificate:
-    corpus = problem.corpus
-    model = ExactModel(network, corpus.vocabulary, corpus.label_names, corpus.reading)
-    found = rankone.certify(model, corpus)
-    assert found.mapping is found.labels is Outcome.CERTIFIED
-    assert found.wrong == found.unavoidable
-    return found
 
 
 @st.composite
