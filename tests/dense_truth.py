@@ -7,6 +7,7 @@ Nothing is imported from the package. The functions ending in ``_of`` read the p
 module, by their names, and put them into the equation that the module stands for.
 """
 
+from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -87,7 +88,9 @@ def boltzmann(query, key, value, M=None):
 
 
 def parameters(module):
-    return {name: p.detach().double().numpy() for name, p in module.named_parameters()}
+    """Weights in float64; indices stay whole numbers."""
+    named = ((name, p.detach()) for name, p in module.named_parameters())
+    return {name: (p.double() if p.is_floating_point() else p).numpy() for name, p in named}
 
 
 def attention_of(layer, Z, M=None):
@@ -103,7 +106,24 @@ def feedforward_of(layer, H, _=None):
     if "gain" in p:
         W1, W2 = np.outer(p["gain"], p["direction"]), np.outer(p["out_direction"], p["out_gain"])
         return feed_forward(H, W1, p["bias1"], W2, p["bias2"])
+    if "gates" in p:
+        return feed_forward(H, *gated_matrices(p), np.zeros(len(H)))
     return feed_forward(H, p["weight1"], p["bias1"], p["weight2"], p["bias2"])
+
+
+def gated_matrices(p):
+    """W1, b1 and W2 of a gated layer, unit by unit."""
+    q, d = len(p["word"]), p["gates"].shape[1]
+    W1, W2 = np.zeros((q, d)), np.zeros((d, q))
+    for j in range(q):
+        w, k = p["word"][j], p["position"][j]
+        W1[j] = p["penalty"][j] * (p["gates"][w] + p["gates"][k])
+        for i, v in zip(p["reads"], p["slopes"][j], strict=True):
+            W1[j, i] += v
+        o = p["amplitude"][j] * (p["codes"][p["plus"][j]] - p["codes"][p["minus"][j]])
+        for i, value in zip(p["writes"], o, strict=True):
+            W2[i, j] += value
+    return W1, p["bias1"], W2
 
 
 def block_of(block, Z, M=None):
@@ -160,8 +180,30 @@ def randomize(module, seed):
     """Every parameter random: many start as 0 or 1, which would hide a bias or a gain left out."""
     generator = torch.Generator().manual_seed(seed)
     for p in module.parameters():
-        p.copy_(torch.randn(p.shape, generator=generator, dtype=torch.float64) / 2)
+        if p.is_floating_point():
+            p.copy_(torch.randn(p.shape, generator=generator, dtype=torch.float64) / 2)
+    for layer in module.modules():
+        if hasattr(layer, "gates"):
+            point(layer, generator)
     return module
+
+
+def point(layer, generator):
+    """Random indices of a gated layer, each within what it counts; row 0 of the gates is 0."""
+    layer.gates[:1] = 0
+    rows, dim = len(layer.gates), layer.gates.shape[1]
+    counts = {"reads": dim, "writes": dim, "plus": len(layer.codes), "minus": len(layer.codes)}
+    for name in ("word", "position", "plus", "minus", "reads", "writes"):
+        p = getattr(layer, name)
+        p.copy_(torch.randint(max(1, counts.get(name, rows)), p.shape, generator=generator))
+
+
+GATED = {"gates": 4, "reads": 2, "writes": 3, "codes": 4}  # sizes of a small layer
+
+
+def sized(shape):
+    """The shape of a network; one with gated layers that has no sizes gets those above."""
+    return replace(shape, **GATED) if shape.feedforward == "gated" and not shape.gates else shape
 
 
 def random_mask(*shape, seed):

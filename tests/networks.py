@@ -20,7 +20,7 @@ def architecture(
 ) -> Architecture:
     """Small, with two heads of size 3 if the attention takes such settings."""
     sizes = {"heads": 2, "head_size": 3}
-    return Architecture(
+    shape = Architecture(
         len(WORDS) + 1,
         len(LABELS),
         dim=4,
@@ -32,6 +32,7 @@ def architecture(
         causal=causal,
         **{name: sizes[name] for name in ATTENTIONS[attention].takes},
     )
+    return dense_truth.sized(shape)
 
 
 SHAPES = [

@@ -12,7 +12,7 @@ Format = Literal["auto", "conll", "conllu", "tsv", "jsonl", "text"]  # layout of
 Scheme = Literal["keep", "iob2", "auto"]  # how entity tags are written
 Task = Literal["tags"]  # what a corpus asks for
 Attention = Literal["rank1", "softmax", "hardmax"]
-FeedForward = Literal["rank1", "dense"]
+FeedForward = Literal["rank1", "dense", "gated"]
 Readout = Literal["merged", "paper"]
 CellReadout = Literal["constant", "linear"]  # what `approximate` fits to a cell
 Verify = Literal["sample", "dense"]
@@ -26,6 +26,7 @@ Construction = Literal[
     "kajitsuka2025",
     "madden2024",
     "line",
+    "gated",
 ]
 Dtype = Literal["float32", "float64"]
 TrainedAttention = Literal["rank1", "theorem2", "softmax"]  # theorem2: rank1, v1 and v2 fixed

@@ -68,11 +68,29 @@ def feed_forward(p: dict[str, Any], h: Vector) -> Vector:
     if "gain" in q:
         W1 = [[g * a for a in q["direction"]] for g in q["gain"]]
         W2 = [[w * t for t in q["out_gain"]] for w in q["out_direction"]]
+    elif "gates" in q:
+        return gated(q, h)
     else:
         W1, W2 = q["weight1"], q["weight2"]
     hidden = [max(dot(row, h) + b, mpf(0)) for row, b in zip(W1, q["bias1"], strict=True)]
     added = [dot(row, hidden) for row in W2]
     return [x + y + b for x, y, b in zip(h, added, q["bias2"], strict=True)]
+
+
+def gated(q: dict[str, Any], h: Vector) -> Vector:
+    """A gated layer, unit by unit."""
+    out = list(h)
+    index = {name: [int(x) for x in q[name]] for name in ("word", "position", "plus", "minus")}
+    reads, writes = ([int(x) for x in q[name]] for name in ("reads", "writes"))
+    for j, (w, p) in enumerate(zip(index["word"], index["position"], strict=True)):
+        fine = dot(q["gates"][w], h) + dot(q["gates"][p], h)
+        seen = dot(q["slopes"][j], [h[i] for i in reads])
+        active = max(q["penalty"][j] * fine + seen + q["bias1"][j], mpf(0)) * q["amplitude"][j]
+        for i, x, y in zip(
+            writes, q["codes"][index["plus"][j]], q["codes"][index["minus"][j]], strict=True
+        ):
+            out[i] += active * (x - y)
+    return out
 
 
 def numbers(values: Any) -> Any:

@@ -129,16 +129,21 @@ def errors(found: Balls, problem: Problem, way: Any = average) -> list[float]:
 
 
 def segments(problem: Problem) -> tuple[Balls, Problem]:
-    """The same with one query for all, the first, made small enough for `by_segments`."""
+    """The same with one query for all, the first, made small enough for `by_segments`; in every
+    other problem the values are the keys."""
     rng = np.random.default_rng(0)
     x, y = problem.key.balls.mid, float(problem.query.balls.mid[0, 0])
     if abs(y) * np.ptp(x) > attention_balls.SAFE_SPREAD:
         y = float(np.sign(y) * attention_balls.SAFE_SPREAD / np.ptp(x) * 0.99)
     slack = float((problem.query.balls.rad / np.abs(problem.query.balls.mid)).max())
     query = table(rng, np.full_like(x, y), slack)
-    one = problem._replace(query=query, value=problem.key)
+    one = problem._replace(query=query)
+    if len(x[0]) % 2:
+        one = one._replace(value=problem.key)
     balls = query.balls
-    found = by_segments(y, float(balls.rad.max()), one.key.balls, one.offsets, one.causal)
+    found = by_segments(
+        y, float(balls.rad.max()), one.key.balls, one.value.balls, one.offsets, one.causal
+    )
     return found, one
 
 
@@ -275,7 +280,7 @@ def test_weights_that_underflow() -> None:
     rng = np.random.default_rng(0)
     key, query = table(rng, x, 0.0), table(rng, np.full_like(x, 1e63), 0.0)
     problem = Problem(key, query, key, np.array([0, 1, 4]), False)
-    found = by_segments(1e63, 0.0, key.balls, problem.offsets, False)
+    found = by_segments(1e63, 0.0, key.balls, key.balls, problem.offsets, False)
     assert max(errors(found, problem)) <= 1
 
 
@@ -371,7 +376,7 @@ def test_scores_up_to_sixty_apart_take_linear_time(
     called = []
     monkeypatch.setattr(attention_balls, "by_blocks", lambda *_: called.append(1))
     key = Balls(np.array([[-0.5, 0.5]]), np.zeros((1, 2)))
-    by_segments(spread, 0.0, key, np.array([0, 2]), False)
+    by_segments(spread, 0.0, key, key, np.array([0, 2]), False)
     assert bool(called) is not linear
 
 
@@ -450,7 +455,9 @@ def test_segments_near_their_bound(name: str) -> None:
     """
     problem = ATTAINED[name]._replace(value=ATTAINED[name].key)
     y, y_rad = problem.query.balls.mid[0, 0], problem.query.balls.rad[0, 0]
-    found = by_segments(float(y), float(y_rad), problem.key.balls, problem.offsets, False)
+    found = by_segments(
+        float(y), float(y_rad), problem.key.balls, problem.key.balls, problem.offsets, False
+    )
     assert max(errors(found, problem)) <= 1
     if name == "a query radius and no key radius":
         assert max(errors(found, problem)) == pytest.approx(0.25, rel=1e-5)
@@ -515,39 +522,42 @@ def derived_blocks(problem: Problem, k: int, a: int, b: int, mid: list[float]) -
 
 
 def derived_segments(problem: Problem, _: int, a: int, b: int, mid: list[float]) -> list[Fraction]:
-    u, x = Fraction(U), problem.key.balls.mid[0]
+    u, x, v = Fraction(U), problem.key.balls.mid[0], problem.value.balls.mid[0]
     query = problem.query.balls
     y, y_rad = Fraction(float(query.mid[0, 0])), Fraction(float(query.rad[0, 0]))
     c = Fraction(float(x.max() if y >= 0 else x.min()))
-    D = max(abs(Fraction(z) - c) for z in x[a:b].tolist())
-    R = Fraction(float(problem.key.balls.rad[0, a:b].max()))
-    tau = abs(y) * (R + u * D) + y_rad * (D + R) + u * abs(y) * D
+    d = Fraction(float(v.max() if y >= 0 else v.min()))
+    K, D = (max(abs(Fraction(z) - e) for z in w[a:b].tolist()) for w, e in ((x, c), (v, d)))
+    R, S = (Fraction(float(t.balls.rad[0, a:b].max())) for t in (problem.key, problem.value))
+    tau = abs(y) * (R + u * K) + y_rad * (K + R) + u * abs(y) * K
     longest = int(np.diff(problem.offsets).max())
     spread = derived_spread(tau) + derived_gamma(2 * longest + 1)
-    return [spread * D + R + u * abs(Fraction(mid[0]))]
+    return [spread * D + S + u * abs(Fraction(mid[0]))]
 
 
 @pytest.mark.parametrize("scale", [1.0, -1.0, 1e3, -1e3, 1e-4, -1e-4])
 @pytest.mark.parametrize("slack", [4 * U, 1e-5, 0.5])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("name", ["segments", "blocks"])
+@pytest.mark.parametrize("name", ["segments", "segments of values", "blocks"])
 def test_radii_are_as_derived(name: str, causal: bool, slack: float, scale: float) -> None:
     rng = np.random.default_rng(0)
     offsets = np.array([0, 1, 3, 7, 11])
-    size = 1 if name == "segments" else 3
-    key, query, value = (rng.standard_normal((rows, 11)) for rows in (size, size, 2))
-    if name == "segments":
+    size = 3 if name == "blocks" else 1
+    key, query, value = (rng.standard_normal((rows, 11)) for rows in (size, size, size))
+    if name != "blocks":
         query[:] = np.clip(scale, -20.0, 20.0)
-        value = key
     else:
         query *= scale
     value = value + 1e3 * (name == "blocks")
     problem = Problem(*(table(rng, x, slack) for x in (key, query, value)), offsets, causal)
-    if name == "segments":
-        problem = problem._replace(value=problem.key)
+    if name != "blocks":
+        if name == "segments":
+            problem = problem._replace(value=problem.key)
         problem.query.balls.rad[:] = problem.query.balls.rad.max()
         y, y_rad = problem.query.balls.mid[0, 0], problem.query.balls.rad[0, 0]
-        found = by_segments(float(y), float(y_rad), problem.key.balls, offsets, causal)
+        found = by_segments(
+            float(y), float(y_rad), problem.key.balls, problem.value.balls, offsets, causal
+        )
         derived = derived_segments
     else:
         tables = (t.balls for t in (problem.key, problem.query, problem.value))

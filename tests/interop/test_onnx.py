@@ -32,12 +32,13 @@ from rankone.interop.onnx.rounding import Rounding  # noqa: E402
 VOCABULARY, LABELS, D, N = len(networks.WORDS) + 1, 3, 4, 6
 HIDDEN_ID = 10**12  # what stands under the mask does not matter
 DTYPES = [torch.float64, torch.float32]
+FEEDFORWARDS = ["rank1", "dense", "gated"]
 UNIT = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}  # the largest relative error of rounding
 
 
 def classifier(seed=0, dtype=torch.float64, **shape):
     sizes = {"vocabulary": VOCABULARY, "labels": LABELS, "dim": D, "hidden": 5} | shape
-    return truth.randomize(TokenClassifier(Architecture(**sizes), dtype=dtype), seed)
+    return truth.randomize(TokenClassifier(truth.sized(Architecture(**sizes)), dtype=dtype), seed)
 
 
 def model_of(network):
@@ -78,7 +79,7 @@ def assert_equations(network, rows, mask, logits):
 
 @given(
     attention=st.sampled_from(["rank1", "softmax", "hardmax"]),
-    feedforward=st.sampled_from(["rank1", "dense"]),
+    feedforward=st.sampled_from(FEEDFORWARDS),
     depth=st.integers(1, 2),
     causal=st.booleans(),
     hidden=st.sampled_from([0, 1, 5]),
@@ -534,7 +535,7 @@ def test_the_tolerance_is_what_counted_roundings_explain():
 @given(
     seed=st.integers(0, 99),
     attention=st.sampled_from(["rank1", "softmax"]),
-    feedforward=st.sampled_from(["rank1", "dense"]),
+    feedforward=st.sampled_from(FEEDFORWARDS),
     causal=st.booleans(),
     dtype=st.sampled_from(DTYPES),
 )

@@ -31,7 +31,7 @@ def classifier(seed=0, dtype=torch.float64, **shape):
     sizes = {"vocabulary": VOCABULARY, "labels": 2, "dim": D, "hidden": 6}
     taken = ATTENTIONS[shape.get("attention", "rank1")].takes
     heads = {name: size for name, size in {"heads": 2, "head_size": 3}.items() if name in taken}
-    shape = Architecture(**sizes, **heads, **shape)
+    shape = truth.sized(Architecture(**sizes, **heads, **shape))
     return truth.randomize(TokenClassifier(shape, dtype=dtype), seed)
 
 
@@ -149,8 +149,22 @@ def swallowing(network):
     for name, p in (*block.attention.named_parameters(), *block.feedforward.named_parameters()):
         if name in ("v1", "v2", "key", "query", "value", "weight1", "direction"):
             p[..., 0] = 0.0
-    block.feedforward.bias2[0] = -1e8
+    if block.feedforward.kind == "gated":
+        subtracting(block.feedforward)
+    else:
+        block.feedforward.bias2[0] = -1e8
     return network
+
+
+def subtracting(layer):
+    """The first unit, without gates, takes 1e8 from coordinate 0, and no other one writes there."""
+    layer.gates[:, 0], layer.codes[:, 0], layer.codes[1, 0] = 0.0, 0.0, 1.0
+    layer.writes.copy_(torch.arange(len(layer.writes)))
+    layer.reads.copy_(1 + torch.arange(len(layer.reads)))
+    layer.plus[layer.plus == 1], layer.minus[layer.minus == 1] = 0, 0
+    layer.word[0], layer.position[0], layer.plus[0], layer.minus[0] = 0, 0, 1, 0
+    layer.slopes[0], layer.bias1[0], layer.amplitude[0] = 0.0, 1.0, -1e8
+    layer.codes[1, 1:] = 0.0
 
 
 @each_kind

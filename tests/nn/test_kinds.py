@@ -26,7 +26,7 @@ def test_a_network_of_tensors(shape: Architecture) -> None:
     assert str(given) == str(drawn)  # the same modules, the sizes of the head among them
     for name, parameter in given.named_parameters():
         assert parameter.data_ptr() == tensors[name].data_ptr()
-        assert parameter.requires_grad
+        assert parameter.requires_grad == parameter.is_floating_point()
     for block, other in zip(given.blocks, drawn.blocks, strict=True):
         assert getattr(block.attention, "kind", None) == getattr(other.attention, "kind", None)
 
@@ -43,10 +43,10 @@ def test_the_tables_hold_the_names_there_are_to_choose_from(
 ) -> None:
     assert tuple(table) == get_args(names)
     for name, kind in table.items():
-        shape = Architecture(5, 2, dim=4, hidden=6, **{field: name})
+        shape = dense_truth.sized(Architecture(5, 2, dim=4, hidden=6, **{field: name}))
         layer = kind.draw(shape, torch.float32)
         assert {n: tuple(p.shape) for n, p in layer.named_parameters()} == kind.shapes(shape)
-        assert all(p.dtype == torch.float32 for p in layer.parameters())
+        assert {p.dtype for p in layer.parameters()} <= {torch.float32, torch.int64}
         assert layer.settings[field] == name
         assert {n: layer.settings[n] for n in kind.takes} == {
             n: getattr(shape, n) for n in kind.takes

@@ -33,9 +33,9 @@ def attend(attention: AttentionLayer, z: Balls, offsets: Ints, causal: bool) -> 
         key, query = linear(head.key, z), linear(head.query, z)
         value = key if head.shared else linear(head.value, z)
         constant = (query.mid == query.mid[0, 0]).all()
-        if way is by_blocks and head.shared and len(head.key) == 1 and constant:
+        if way is by_blocks and len(head.key) == 1 and constant:
             y, rad = float(query.mid[0, 0]), float(query.rad.max())
-            averages = by_segments(y, rad, key, offsets, causal)
+            averages = by_segments(y, rad, key, value, offsets, causal)
         else:
             averages = way(key, query, value, offsets, causal)
         parts.append(linear(head.output, averages))
@@ -55,38 +55,45 @@ def spread_by(tau: Floats) -> Floats:
     return np.fmin(tau + EXP_ERROR, 2.0)
 
 
-def by_segments(y: float, y_rad: float, key: Balls, offsets: Ints, causal: bool) -> Balls:
-    """sum_l e^(y x_l) x_l / sum_l e^(y x_l) where all tokens ask the same query y: linear time.
+def by_segments(
+    y: float, y_rad: float, key: Balls, value: Balls, offsets: Ints, causal: bool
+) -> Balls:
+    """sum_l e^(y x_l) v_l / sum_l e^(y x_l) where all tokens ask the same query y: linear time.
 
-    With c the extreme key (its float, an exact number), dx_l = x_l - c and t_l = y dx_l, the
-    average is c + sum_l e^(t_l) dx_l / sum_l e^(t_l). In a sentence of n tokens let D be the
-    largest |dx_l| and R the largest radius of a key. Then t_l is off by at most
-    tau = |y| (R + u D) + y_rad (D + R) + u |y| D, which moves the average by `spread_by` (tau)
-    times D; the dx_l themselves are off by R + u D, the sums by n u D and (n - 1) u D, the quotient
-    by u D: in all gamma_(2n+1) D. Where scores lie far apart, a sum of weights may be so small that
-    products underflow next to it; such sentences go `by_blocks`.
+    With c the extreme key and b that of the values (their floats, exact numbers), dx_l = x_l - c,
+    t_l = y dx_l and dv_l = v_l - b, the average is b + sum_l e^(t_l) dv_l / sum_l e^(t_l). In a
+    sentence of n tokens let K and D be the largest |dx_l| and |dv_l|, R and S the largest radii of
+    a key and a value. Then t_l is off by at most tau = |y| (R + u K) + y_rad (K + R) + u |y| K,
+    which moves the average by `spread_by` (tau) times D; the dv_l themselves are off by S + u D,
+    the sums by n u D and (n - 1) u D, the quotient by u D: in all gamma_(2n+1) D. Where scores lie
+    far apart, a sum of weights may be so small that products underflow next to it; such sentences
+    go `by_blocks`.
     """
     if not abs(y) * np.ptp(key.mid) <= SAFE_SPREAD:
         query = Balls(np.full_like(key.mid, y), np.full_like(key.mid, y_rad))
-        return by_blocks(key, query, key, offsets, causal)
+        return by_blocks(key, query, value, offsets, causal)
     x, n = key.mid[0], np.diff(offsets)
     c = float(x.max() if y >= 0 else x.min())
     dx = x - c
+    b = c if value is key else float(value.mid[0].max() if y >= 0 else value.mid[0].min())
+    dv = dx if value is key else value.mid[0] - b
     weight = exp(y * dx)
-    R = np.maximum.reduceat(key.rad[0], offsets[:-1])
-    D = np.maximum.reduceat(np.abs(dx), offsets[:-1])
-    tau = up(abs(y) * (R + 2 * U * D) + y_rad * (D + R))
-    rad = up((spread_by(tau) + gamma(2 * int(n.max()) + 1)) * D + R)
+    K, D, R, S = (
+        np.maximum.reduceat(column, offsets[:-1])
+        for column in (np.abs(dx), np.abs(dv), key.rad[0], value.rad[0])
+    )
+    tau = up(abs(y) * (R + 2 * U * K) + y_rad * (K + R))
+    rad = up((spread_by(tau) + gamma(2 * int(n.max()) + 1)) * D + S)
     if causal:
-        mid, weighted = np.empty_like(x), weight * dx
+        mid, weighted = np.empty_like(x), weight * dv
         for length, starts in by_length(offsets, SCORES_AT_ONCE):
             at = starts[:, None] + np.arange(length)
             mid[at] = np.cumsum(weighted[at], axis=1) / np.cumsum(weight[at], axis=1)
     else:
         total = np.add.reduceat(weight, offsets[:-1])
-        weight *= dx
+        weight *= dv
         mid = np.repeat(np.add.reduceat(weight, offsets[:-1]) / total, n)
-    return Balls(mid[None], np.repeat(rad, n)[None]).shifted(c)
+    return Balls(mid[None], np.repeat(rad, n)[None]).shifted(b)
 
 
 def by_blocks(key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool) -> Balls:

@@ -20,7 +20,7 @@ from rankone.files import write_file
 from rankone.nn import Model
 from rankone.nn.exact import ExactModel
 
-FORMAT, VERSION = "rankone certificate", 3
+FORMAT, VERSION = "rankone certificate", 4
 EXACT = "exact"  # the type of weights that are fractions
 MOST = 10**9  # digits: such a number takes half a gigabyte
 
@@ -140,6 +140,9 @@ class Certificate:
     readout (its head is all zeros), nothing is claimed about labels and these fields are None.
     ``float_labels``: the run in ``dtype``, which `predict` makes, chooses the same labels; None if
     undecided. ``float_distance``: an upper bound on how far its outputs are from the exact ones.
+    ``any_order``: every run in ``dtype`` chooses these labels, in whatever order it takes its sums,
+    under the assumptions that ``arithmetic`` lists; False if that is not proved for some token,
+    None if it was not tried. It has no part in the outcome.
     ``outcome``: certified if all three claims hold, refuted if one of them is disproved.
     ``reason`` gives the witness of a refutation, or what is undecided; ``left`` counts that.
     ``decided`` counts the tokens decided in float64 (``float``), those that needed Arb (``exact``)
@@ -166,6 +169,8 @@ class Certificate:
     wrong: Count | None
     unavoidable: Count | None
     float_distance: Decimals
+    any_order: bool | None
+    arithmetic: str | None
     decided: Decided
     digits: Count
     cap: Annotated[int, Meta(ge=1, le=MOST)]
@@ -241,6 +246,8 @@ def contradiction(found: Certificate, ok: object) -> str | None:
         return f"left does not fit the outcome {found.outcome}"
     if left is not None and left.time and found.limit is None:
         return "time ran out, but there was no limit"
+    if (found.arithmetic is None) is not (found.any_order is None):
+        return "any_order does not fit arithmetic"
     if len(none) not in (0, 3) or (none and (found.margin, found.float_labels) != (None, None)):
         return f"figures without labels, or labels without {' and '.join(sorted(none))}"
     return None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankone.certification.align import align, taken
+from rankone.certification.any_order import ARITHMETIC, right_in_any_order
 from rankone.certification.certificate import (
     EXACT,
     MOST,
@@ -90,6 +91,8 @@ def certify(
         wrong=labels.wrong,
         unavoidable=labels.unavoidable,
         float_distance=ceiled(run.distance),
+        any_order=proof.any_order,
+        arithmetic=None if proof.any_order is None else ARITHMETIC,
         decided=proof.decided,
         digits=proof.digits,
         cap=cap,
@@ -138,6 +141,11 @@ def prove(
     seen = contexts if mapping.layer == 1 else inputs
     labelled = not isinstance(head, NoHead)
     labels, run = judge_labels(readings, gold, inputs, labelled), judge_run(readings, labelled)
+    any_order = None
+    if labelled and labels.outcome is not Outcome.UNDECIDED:
+        any_order = right_in_any_order(
+            model.network, rows, corpus.offsets, readings.labels.astype(np.int64), gold
+        )
     clock.append(time.perf_counter())
 
     open = mapping.open | set(np.flatnonzero(~readings.sure).tolist())
@@ -152,6 +160,7 @@ def prove(
         contexts=int((seen == np.arange(len(seen))).sum()),
         left=left if open else None,
         decided={"float": len(rows) - exact - len(open), "exact": exact, "undecided": len(open)},
+        any_order=any_order,
         digits=ceil(referee.bits * log10(2)) if referee.bits else FLOAT_DIGITS,
         seconds={
             "float": clock[1] - clock[0],

@@ -91,6 +91,8 @@ def _unproved(
         found = proved[name]
         if claim is not found and (claim is not Outcome.UNDECIDED or found is None):
             refuse(name, claim, found)
+    if old.any_order and not proof.any_order:
+        refuse("any_order", old.any_order, proof.any_order)
     figures = {
         "contexts": proof.contexts,
         "layer": mapping.layer,

@@ -83,6 +83,7 @@ class Proof:
     decided: Decided
     digits: int
     seconds: dict[str, float]
+    any_order: bool | None = None
 
     @property
     def outcome(self) -> Outcome:

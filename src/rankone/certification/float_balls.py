@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from rankone.arrays import Ints
+from rankone.arrays import Floats, Ints
 from rankone.certification.attention_balls import array, attend
-from rankone.certification.ball_arithmetic import Balls, linear
+from rankone.certification.ball_arithmetic import Balls, gamma, linear, up
 from rankone.certification.exact_pieces import ExactPieces
+from rankone.certification.gated_balls import gated
 from rankone.deadline import tick
 from rankone.nn import Rank1FeedForward, TokenClassifier
+from rankone.nn.gated import GatedFeedForward
 from rankone.nn.layers import FeedForwardLayer
 from rankone.spans import SPAN, places, spans
 
@@ -43,7 +46,10 @@ class FloatBalls:
         self.table = array(network.table)
         self.positions = None if network.positions is None else array(network.positions)
         self.attentions = [block.attention for block in network.blocks]
-        self.feedforwards = [feedforward(block.feedforward) for block in network.blocks]
+        self.gated = gated(network)
+        self.feedforwards = []
+        if self.gated is None:
+            self.feedforwards = [feedforward(block.feedforward) for block in network.blocks]
 
     def run(self, token_ids: Ints, offsets: Ints, size: int = SPAN) -> Iterator[Chunk]:
         """Evaluate whole sentences, about `size` tokens at a time."""
@@ -51,7 +57,10 @@ class FloatBalls:
             first, last = int(offsets[a]), int(offsets[b])
             starts = offsets[a : b + 1] - first
             moved, q = self.context_ids(token_ids[first:last], starts)
-            z = self.feedforwards[0](q)
+            if self.gated is None:
+                z = self.feedforwards[0](q)
+            else:
+                z = self.gated(q, token_ids[first:last], places(starts))
             for attention, layer in zip(self.attentions[1:], self.feedforwards[1:], strict=True):
                 z = layer(z + attend(attention, z, starts, self.causal))
             yield Chunk(first, last, places(starts), moved, q, z)
@@ -81,6 +90,9 @@ def feedforward(layer: FeedForwardLayer) -> Callable[[Balls], Balls]:
             return (h + linear(w[:, None], added[None])).shifted(bias2[:, None])
 
         return rank1
+    if isinstance(layer, GatedFeedForward):
+        layer = copy.deepcopy(layer).double()
+    sizes = written_out(layer)
     full = layer.expand()
     weight1, bias1 = array(full.weight1), array(full.bias1)
     weight2, bias2 = array(full.weight2), array(full.bias2)
@@ -92,10 +104,34 @@ def feedforward(layer: FeedForwardLayer) -> Callable[[Balls], Balls]:
             tick()
             part = h[:, i : i + step]
             hidden = linear(weight1, part).shifted(bias1[:, None])
+            if sizes is not None:
+                hidden.rad[:] = up(
+                    hidden.rad + gamma(8) * (sizes[0] @ (np.abs(part.mid) + part.rad))
+                )
             # relu never increases the distance of two numbers
             hidden = Balls(np.maximum(hidden.mid, 0.0), hidden.rad)
-            parts.append((part + linear(weight2, hidden)).shifted(bias2[:, None]))
+            added = linear(weight2, hidden)
+            if sizes is not None:
+                added.rad[:] = up(added.rad + gamma(8) * (sizes[1] @ (hidden.mid + hidden.rad)))
+            parts.append((part + added).shifted(bias2[:, None]))
         mid, rad = (np.concatenate([getattr(p, x) for p in parts], 1) for x in ("mid", "rad"))
         return Balls(mid, rad)
 
     return dense
+
+
+def written_out(layer: FeedForwardLayer) -> tuple[Floats, Floats] | None:
+    """Sizes of what the two matrices of a gated layer are added up from, for their rounding."""
+    if not isinstance(layer, GatedFeedForward):
+        return None
+    gates, slopes, amplitude, codes = (
+        np.abs(array(x)) for x in (layer.gates, layer.slopes, layer.amplitude, layer.codes)
+    )
+    one = np.abs(array(layer.penalty))[:, None] * (
+        gates[layer.word.numpy()] + gates[layer.position.numpy()]
+    )
+    np.add.at(one.T, layer.reads.numpy(), slopes.T)
+    two = np.zeros(one.shape[::-1])
+    o = amplitude[:, None] * (codes[layer.plus.numpy()] + codes[layer.minus.numpy()])
+    np.add.at(two, layer.writes.numpy(), o.T)
+    return one, two

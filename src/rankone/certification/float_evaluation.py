@@ -132,7 +132,7 @@ def _side_by_side(
     The run uses the chunks of `Evaluator`, as in prediction; balls use smaller ones where they are
     slow.
     """
-    constructed = network.shape.depth == 1 and network.shape.feedforward == "rank1"
+    constructed = network.shape.depth == 1 and network.shape.feedforward in ("rank1", "gated")
     size = SPAN if constructed else PIECE
     try:
         tick()

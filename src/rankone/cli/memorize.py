@@ -37,6 +37,11 @@ class Building:
     readout: Annotated[
         choices.Readout, option("Hidden units where labels change, or one per context id.")
     ] = "merged"
+    heads: Annotated[
+        int | None,
+        option("Heads of `gated`; by default as few as precision needs.", "H", min=1, max=64),
+    ] = None
+    dtype: Annotated[choices.Dtype, option("What the weights of `gated` are.")] = "float64"
     strict: Annotated[bool, flag("Refuse labels that contradict each other.", "--strict")] = False
     max_length: options.MaxLength = None
     verify: Annotated[
@@ -118,7 +123,7 @@ def _show(result: Memorized, remarks: list[str], asked: str) -> None:
     seconds = result.seconds
     right = result.tokens - result.wrong
     console.print_table(
-        f"{result.source}: one layer, one head, rank 1",
+        f"{result.source}: one layer, {plural(result.settings['heads'], 'head')}, rank 1",
         [
             ("tokens right", f"{right:,} of {result.tokens:,} ({result.accuracy:.4%})"),
             ("tokens wrong", f"{result.wrong:,} ({result.unavoidable:,} unavoidable)"),

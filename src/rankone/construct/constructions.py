@@ -14,6 +14,7 @@ from rankone.construct import (
     yun2020,
 )
 from rankone.construct.exact import Build, in_float64
+from rankone.construct.gated.draw import draw_gated
 from rankone.construct.line.draw import draw_line
 from rankone.construct.problem import Draw
 
@@ -95,5 +96,11 @@ CONSTRUCTIONS: dict[str, Construction] = {
         "one rank-1 head, every context a number on one line, units only where labels change",
         draw_line,
         takes=frozenset({"vectors", "causal", "head_size", "readout"}),
+    ),
+    "gated": Construction(
+        "this project",
+        "rank-1 heads, units that are silent outside their own word and position",
+        draw_gated,
+        takes=frozenset({"causal", "heads", "dtype"}),
     ),
 }

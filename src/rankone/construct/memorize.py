@@ -29,13 +29,25 @@ from rankone.corpus import Corpus, as_corpus
 from rankone.corpus.rows import Column
 from rankone.corpus.tasks import task_of
 from rankone.errors import SettingError
-from rankone.nn import Model
+from rankone.nn import Model, TokenClassifier
 from rankone.progress import Progress
 from rankone.theory import parameter_counts
 
 DRAWS = 8  # attempts before giving up
-OPTIONS = {"vectors": None, "causal": False, "head_size": 1, "readout": "merged"}
-RANGES = {"head_size": (1, 1 << 16), "max_length": (1, 1 << 24), "seed": (0, (1 << 63) - 1)}
+OPTIONS = {
+    "vectors": None,
+    "causal": False,
+    "head_size": 1,
+    "readout": "merged",
+    "heads": None,
+    "dtype": "float64",
+}
+RANGES = {
+    "head_size": (1, 1 << 16),
+    "heads": (1, 64),
+    "max_length": (1, 1 << 24),
+    "seed": (0, (1 << 63) - 1),
+}
 
 
 def memorize(
@@ -49,6 +61,8 @@ def memorize(
     causal: bool = False,
     head_size: int = 1,
     readout: choices.Readout = "merged",
+    heads: int | None = None,
+    dtype: choices.Dtype = "float64",
     strict: bool = False,
     max_length: int | None = None,
     verify: choices.Verify = "sample",
@@ -60,28 +74,31 @@ def memorize(
     The corpus may be a path, or any iterable of sentences, such as a Hugging Face dataset;
     `token_column` and `label_column` choose among its columns. It may also be a list of corpora,
     the parts of one, which share one vocabulary and one list of labels: the weights do not depend
-    on where it is cut. `construction` is the way to the weights: that of this project ("line"), or
-    one of the field where float64 can hold it. `vectors` gives the token table:
+    on where it is cut. `construction` is the way to the weights: one of this project ("line",
+    "gated"), or one of the field where float64 can hold it. `vectors` gives the token table:
     an array with a row per word of ``corpus.vocabulary``, or a file in the format of GloVe; without
     it the construction chooses the table. `positions` adds positional encodings (Corollary 2; off:
     Corollary 1); `max_length` makes their table longer than the longest sentence. `head_size` is
     s, the matrices keep rank 1. `readout` is "merged" (units only where labels change) or "paper"
-    (one unit per context id). Contexts with contradicting labels get the majority label, or are
-    refused if `strict`. The finished network is run over every token by the fast path, and as
-    written over a sample, or over every token with ``verify="dense"``; a model that is not right
-    is never returned. `progress` is called with the stage and the share of it that is done.
+    (one unit per context id). The construction "gated" takes `heads`, by default as few as the
+    precision needs, and `dtype`: what the weights are and the network computes in. Contexts with
+    contradicting labels get the majority label, or are refused if `strict`. The finished network is
+    run over every token by the fast path, and as written over a sample, or over every token with
+    ``verify="dense"``; a model that is not right is never returned. `progress` is called with the
+    stage and the share of it that is done.
 
     >>> import rankone
     >>> rankone.memorize(rankone.read_corpus("builtin")).wrong
     0
     """
-    check_settings(head_size=head_size, max_length=max_length, seed=seed)
-    check_settings(readout=readout, verify=verify, construction=construction)
+    check_settings(head_size=head_size, heads=heads, max_length=max_length, seed=seed)
+    check_settings(readout=readout, verify=verify, construction=construction, dtype=dtype)
     check_settings(positions=positions, causal=causal, strict=strict)
     positions, causal, strict = bool(positions), bool(causal), bool(strict)  # numpy's, perhaps
     chosen = CONSTRUCTIONS[construction]
     given_options = {"vectors": vectors, "causal": causal, "head_size": head_size}
-    _refuse_ignored(construction, {**given_options, "readout": readout})
+    given_options |= {"readout": readout, "heads": heads, "dtype": dtype}
+    _refuse_ignored(construction, given_options)
     given_parts: Iterable[Any] = corpus if _in_parts(corpus) else [corpus]
     parts = [as_corpus(part, token_column, label_column) for part in given_parts]
     first, clock = parts[0], Clock(sum(part.seconds for part in parts), progress)
@@ -99,6 +116,8 @@ def memorize(
         vectors=given,
         head_size=head_size,
         readout=readout,
+        heads=heads,
+        dtype=dtype,
     )
     before: Draft | None = None
     share = partial(progress, "dense")
@@ -130,6 +149,7 @@ def memorize(
         unavoidable=fast.unavoidable,
         hidden_units=shape.hidden * shape.depth,
         parameters=sum(p.numel() for p in network.parameters()),
+        dense_parameters=dense_parameters(network),
         paper_parameters=parameter_counts(problem.longest, sentences, shape.dim, head_size).paper,
         max_error=fast.max_error,
         margin=fast.margin,
@@ -145,6 +165,8 @@ def memorize(
             "positions": shape.positions,
             "causal": causal,
             "head_size": head_size,
+            "heads": shape.heads,
+            "dtype": dtype,
             "readout": readout,
             "strict": strict,
             "verify": verify,
@@ -158,6 +180,18 @@ def memorize(
     )
 
 
+def dense_parameters(network: TokenClassifier) -> int:
+    """How many numbers the network would hold with all matrices written out."""
+    tables = [network.table, network.head.weight, network.head.bias]
+    tables += [] if network.positions is None else [network.positions]
+    shape, attention = network.shape, network.blocks[0].attention
+    heads = 4 * shape.heads * shape.head_size * shape.dim - (
+        shape.dim * shape.head_size if attention.heads[0].shared else 0
+    )
+    block = heads + shape.hidden * (2 * shape.dim + 1) + shape.dim
+    return sum(p.numel() for p in tables) + shape.depth * block
+
+
 def _refuse_ignored(construction: str, given: dict[str, Any]) -> None:
     """Refuse options that the construction does not heed."""
     for name, usual in OPTIONS.items():
@@ -165,7 +199,8 @@ def _refuse_ignored(construction: str, given: dict[str, Any]) -> None:
         if changed and name not in CONSTRUCTIONS[construction].takes:
             raise SettingError(
                 f"{construction} does not take {name}",
-                remedy=f"leave out {name} (--{name.replace('_', '-')}), or choose line",
+                remedy=f"leave out {name} (--{name.replace('_', '-')}), or choose "
+                + ("gated" if name in ("heads", "dtype") else "line"),
             )
 
 
@@ -179,12 +214,13 @@ def check_settings(**settings: Any) -> None:
         "construction": tuple(CONSTRUCTIONS),
         "readout": get_args(choices.Readout),
         "verify": get_args(choices.Verify),
+        "dtype": get_args(choices.Dtype),
     }
     for name, value in settings.items():
         if name in RANGES:
             least, most = RANGES[name]
             sound = type(value) is int and least <= value <= most
-            sound = sound or (name == "max_length" and value is None)
+            sound = sound or (name in ("max_length", "heads") and value is None)
             wanted = f"a whole number from {least} to {most}"
         else:
             known = words.get(name, (True, False))

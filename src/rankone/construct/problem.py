@@ -69,6 +69,8 @@ class Problem:
     vectors: Floats | None = None
     head_size: int = 1
     readout: choices.Readout = "merged"
+    heads: int | None = None  # None: as few as the precision needs
+    dtype: choices.Dtype = "float64"
 
     @property
     def corpus(self) -> Corpus:
@@ -96,7 +98,7 @@ class Problem:
     def contexts(self) -> Ints:
         """The first token of every context for which a label is asked."""
         contexts = joined([part.contexts for part in self.targets.parts])
-        return np.unique(contexts[self.labels >= 0])
+        return np.flatnonzero((contexts == np.arange(len(contexts))) & (self.labels >= 0))
 
     @property
     def placed(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankone.choices import Construction, Readout, Verify
+from rankone.choices import Construction, Dtype, Readout, Verify
 from rankone.construct import memorize
 from rankone.corpus import Corpus
 from rankone.errors import CorpusError, ModelError
@@ -63,6 +63,8 @@ class RankOneClassifier(BaseEstimator):
     positions: bool = True
     causal: bool = False
     head_size: int = 1
+    heads: int | None = None
+    dtype: Dtype = "float64"
     readout: Readout = "merged"
     strict: bool = False
     max_length: int | None = None

@@ -18,8 +18,9 @@ follow the five steps of docs/attention.md, on the cells and nodes that `chebysh
     a short part, score by score                triangle.py           weight_table.py
     all parts of all rows, forward, backward    batch.py              batch.py
 
-For the CPU only: `sentences.py` attends within short sentences, score by score. It and the steps
-use `polynomials.py` and `exponential.py` (vector code), `threads.py` (work shared by threads) and
+For the CPU only: `sentences.py` attends within short sentences, score by score; `group_units.py`
+and `add_units.py` make and run the hidden units of gated layers. They and the steps use
+`polynomials.py` and `exponential.py` (vector code), `threads.py` (work shared by threads) and
 `compiler.py` (machine code on disk).
 """
 

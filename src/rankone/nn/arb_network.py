@@ -6,12 +6,15 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 from flint import arb
 from torch import Tensor
 
 from rankone.deadline import tick
 from rankone.nn.classifier import TokenClassifier
 from rankone.nn.feedforward import Rank1FeedForward
+from rankone.nn.gated import GatedFeedForward
+from rankone.nn.gatekeeper import Gatekeeper
 from rankone.nn.layers import FeedForwardLayer, Head
 
 Vector = list[arb]
@@ -97,17 +100,49 @@ class FeedForward:
         return [x + y + z for x, y, z in zip(h, written, self.bias2, strict=True)]
 
 
+class Gated:
+    """`GatedFeedForward`, unit by unit; of some units only, if it is known that others are 0."""
+
+    def __init__(self, layer: GatedFeedForward) -> None:
+        self.gates, self.slopes, self.codes = map(Rows, (layer.gates, layer.slopes, layer.codes))
+        self.penalty, self.bias, self.amplitude = (
+            layer.penalty.detach().double().tolist(),
+            layer.bias1.detach().double().tolist(),
+            layer.amplitude.detach().double().tolist(),
+        )
+        self.word, self.position, self.plus, self.minus, self.reads, self.writes = (
+            getattr(layer, name).tolist() for name in layer.WHOLE
+        )
+
+    def __call__(self, h: Vector, units: Iterable[int] | None = None) -> Vector:
+        fines: dict[int, arb] = {}
+        out, a = list(h), [h[i] for i in self.reads]
+        for j in range(len(self.word)) if units is None else units:
+            for gate in (self.word[j], self.position[j]):
+                if gate not in fines:
+                    fines[gate] = dot(self.gates[gate], h)
+            fine = fines[self.word[j]] + fines[self.position[j]]
+            seen = self.penalty[j] * fine + dot(self.slopes[j], a) + self.bias[j]
+            active = arb.max(seen, arb(0)) * self.amplitude[j]
+            codes = zip(self.codes[self.plus[j]], self.codes[self.minus[j]], strict=True)
+            for i, (plus, minus) in zip(self.writes, codes, strict=True):
+                out[i] += active * (plus - minus)
+        return out
+
+
 @dataclass(frozen=True)
 class ArbNetwork:
     """Tables, blocks and causality of a `TokenClassifier`; its head is left to the caller.
 
-    Make a new one for another precision: results are kept.
+    Make a new one for another precision: results are kept. ``keeper`` names the units of a gated
+    layer that a token can reach.
     """
 
     table: Sequence[Vector]
     positions: Sequence[Vector] | None
-    blocks: Sequence[tuple[Attention, FeedForward]]
+    blocks: Sequence[tuple[Attention, FeedForward | Gated]]
     causal: bool
+    keeper: Gatekeeper | None = None
     last: dict[tuple[int, ...], list[Vector]] = field(default_factory=dict)  # sentence -> features
 
     def context_averages(self, ids: Sequence[int], k: int) -> list[Vector]:
@@ -124,7 +159,11 @@ class ArbNetwork:
     def features(self, ids: Sequence[int], k: int) -> Vector:
         """What the last block puts out for token k."""
         if len(self.blocks) == 1:
-            return self.blocks[0][1](self.context_id(ids, k))
+            layer, h = self.blocks[0][1], self.context_id(ids, k)
+            if self.keeper is None or not isinstance(layer, Gated):
+                return layer(h)
+            _, own = self.keeper.reached(np.array([ids[k]]), np.array([k]), len(layer.gates))
+            return layer(h, own.tolist())
         if tuple(ids) not in self.last:
             self.last.clear()
             self.last[tuple(ids)] = self._all_features(ids)
@@ -168,7 +207,8 @@ def in_balls(network: TokenClassifier) -> ArbNetwork:
         attention = Attention(heads, block.attention.kind)
         blocks.append((attention, _feedforward(block.feedforward)))
     positions = None if network.positions is None else Rows(network.positions)
-    return ArbNetwork(Rows(network.table), positions, blocks, network.shape.causal)
+    keeper = Gatekeeper.of(network)
+    return ArbNetwork(Rows(network.table), positions, blocks, network.shape.causal, keeper)
 
 
 class Rows(Sequence[Vector]):
@@ -187,7 +227,9 @@ class Rows(Sequence[Vector]):
         return self.found[i]
 
 
-def _feedforward(layer: FeedForwardLayer) -> FeedForward:
+def _feedforward(layer: FeedForwardLayer) -> FeedForward | Gated:
+    if isinstance(layer, GatedFeedForward):
+        return Gated(layer)
     if isinstance(layer, Rank1FeedForward):  # far fewer numbers than written out
         return FeedForward(
             rows=[vector(layer.direction)],

@@ -37,6 +37,10 @@ class Architecture:
     head_size: Some = 1
     feedforward: choices.FeedForward = "dense"
     causal: bool = False
+    gates: SomeOrNone = 0  # sizes of a gated feed-forward layer, 0 for other kinds
+    reads: SomeOrNone = 0
+    writes: SomeOrNone = 0
+    codes: SomeOrNone = 0
 
     def block(self, dtype: torch.dtype) -> Block:
         """A block with random weights."""
@@ -126,7 +130,8 @@ class TokenClassifier(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """What all parameters are, and so what the network computes in (the widest, if several)."""
-        return reduce(torch.promote_types, {p.dtype for p in self.parameters()})
+        found = {p.dtype for p in self.parameters() if p.is_floating_point()}
+        return reduce(torch.promote_types, found)
 
     def embed(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
         """X + E."""
@@ -172,7 +177,7 @@ class TokenClassifier(nn.Module):
         """The same network with every matrix written out; tables are shared."""
         blocks = [block.expand() for block in self.blocks]
         layers = blocks[0].attention.settings | blocks[0].feedforward.settings
-        shape = replace(self.shape, **layers)
+        shape = replace(self.shape, gates=0, reads=0, writes=0, codes=0, **layers)
         return TokenClassifier.assemble(shape, self.table, self.positions, blocks, self.head)
 
 

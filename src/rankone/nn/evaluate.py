@@ -17,12 +17,14 @@ from rankone.kernels import rank1_attention_ragged
 from rankone.kernels.ragged import by_length
 from rankone.nn.classifier import TokenClassifier
 from rankone.nn.feedforward import Rank1FeedForward
+from rankone.nn.gatekeeper import Gatekeeper, gated_layer_of
 from rankone.nn.layers import AttentionLayer, FeedForwardLayer, Head
 from rankone.spans import places, spans
 
 Numbers = NDArray[Any]  # float32 or float64: those of the network
 Layer = Callable[[Numbers, Ints], Numbers]
 
+WIDE = ("codes", "amplitude", "slopes", "bias1")
 NUMBERS_HELD = 1 << 22  # numbers in the largest table (scores or hidden units) made at once
 
 
@@ -43,7 +45,7 @@ class Evaluator:
 
     def __init__(self, network: TokenClassifier, dtype: torch.dtype | None = None) -> None:
         dtype = torch.promote_types(dtype or network.dtype, torch.float32)
-        if any(p.dtype != dtype for p in network.parameters()):
+        if any(p.dtype != dtype for p in network.parameters() if p.is_floating_point()):
             network = copy.deepcopy(network).to(dtype)
         self.table = _columns(network.table)
         self.positions = None if network.positions is None else _columns(network.positions)
@@ -51,6 +53,7 @@ class Evaluator:
         for block in network.blocks:
             self.layers.append(attention_layer(block.attention, network.shape.causal))
             self.layers.append(feedforward_layer(block.feedforward))
+        self.gated = gated_layer(network)
 
     def run(
         self, token_ids: Ints, offsets: Ints, read: Callable[[Numbers], NDArray[np.generic]]
@@ -61,9 +64,15 @@ class Evaluator:
 
     def features(self, token_ids: Ints, offsets: Ints) -> Iterator[Numbers]:
         """What the last block puts out, (d, tokens) of one chunk after the other."""
+        done = 0
         for chunk, z in self.embedded(token_ids, offsets):
-            for layer in self.layers:
-                z = layer(z, chunk)
+            if self.gated is not None:
+                z = self.layers[0](z, chunk)
+                self.gated(z, token_ids[done : done + z.shape[1]], places(chunk))
+            else:
+                for layer in self.layers:
+                    z = layer(z, chunk)
+            done += z.shape[1]
             yield z
 
     def embedded(self, token_ids: Ints, offsets: Ints) -> Iterator[tuple[Ints, Numbers]]:
@@ -84,12 +93,16 @@ def attention_layer(attention: AttentionLayer, causal: bool) -> Layer:
         def rank1(z: Numbers, offsets: Ints) -> Numbers:
             contexts = []
             for head in heads:
-                x = head.key @ z
-                u = x if head.shared else head.value @ z
-                found = rank1_attention_ragged(head.query @ z, x, u, offsets, causal=causal)
+                x = along(head.key, z)
+                u = x if head.shared else along(head.value, z)
+                found = rank1_attention_ragged(along(head.query, z), x, u, offsets, causal=causal)
                 contexts.append(found.astype(z.dtype, copy=False))
             for head, context in zip(heads, contexts, strict=True):
-                z += head.output[:, None] * context
+                at = np.flatnonzero(head.output)
+                if len(at) == 1:
+                    z[at[0]] += head.output[at[0]] * context
+                else:
+                    z += head.output[:, None] * context
             return z
 
         return rank1
@@ -105,6 +118,12 @@ def attention_layer(attention: AttentionLayer, causal: bool) -> Layer:
         return np.ascontiguousarray(out.T)
 
     return general
+
+
+def along(vector: Numbers, z: Numbers) -> Numbers:
+    """vector @ z; a vector with one coordinate just looks there."""
+    at = np.flatnonzero(vector)
+    return vector[at[0]] * z[at[0]] if len(at) == 1 else np.asarray(vector @ z)
 
 
 def rank1_heads(attention: AttentionLayer) -> list[Head[Numbers]] | None:
@@ -162,6 +181,36 @@ def feedforward_layer(layer: FeedForwardLayer) -> Layer:
         return np.ascontiguousarray(torch.cat(parts).numpy().T)
 
     return general
+
+
+def gated_layer(network: TokenClassifier) -> Callable[[Numbers, Ints, Ints], None] | None:
+    """The gated layer of a network of one block, added to columns in place by looking up the group
+    of each token; None for other networks, and where the weights do not prove that others are 0."""
+    keeper, layer = Gatekeeper.of(network), gated_layer_of(network)
+    if keeper is None or layer is None:
+        return None
+    from rankone.kernels.compiled.add_units import add_units  # compiled code: loaded when used
+
+    wide = {name: _numpy(getattr(layer, name)).astype(np.float64) for name in WIDE}
+    o = wide["codes"][layer.plus.numpy()] - wide["codes"][layer.minus.numpy()]
+    o, slopes, bias = (
+        np.ascontiguousarray(x[keeper.order])
+        for x in (wide["amplitude"][:, None] * o, wide["slopes"], wide["bias1"])
+    )
+    reads, writes, count = layer.reads.numpy(), layer.writes.numpy(), len(layer.gates)
+    units = (keeper.pairs, keeper.first, count, slopes, bias, o)
+    placed = network.positions is not None
+
+    def add(h: Numbers, ids: Ints, spots: Ints) -> None:
+        words = keeper.word[ids]
+        own = np.flatnonzero(words)
+        place = keeper.place[spots[own]] if placed else np.zeros(len(own), np.int64)
+        added = np.zeros((len(writes), len(own)))
+        a = h[np.ix_(reads, own)].astype(np.float64)
+        add_units(added, a, words[own], place, *units)
+        h[np.ix_(writes, own)] += added.astype(h.dtype)
+
+    return add
 
 
 def _numpy(parameter: Tensor) -> Numbers:

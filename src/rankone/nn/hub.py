@@ -29,6 +29,10 @@ NAMES = {
     "head_size": "head_dim",
     "feedforward": "feedforward",
     "causal": "causal",
+    "gates": "gates",
+    "reads": "reads",
+    "writes": "writes",
+    "codes": "codes",
 }
 
 
@@ -46,6 +50,10 @@ class HubConfig:
     head_dim: Some
     feedforward: choices.FeedForward
     causal: bool
+    gates: SomeOrNone = 0  # earlier exports do not have these four
+    reads: SomeOrNone = 0
+    writes: SomeOrNone = 0
+    codes: SomeOrNone = 0
     reading: dict[str, Any] | None = None
     # transformers leaves these two out, as its default
     id2label: dict[str, str] = field(default_factory=lambda: {"0": "LABEL_0", "1": "LABEL_1"})

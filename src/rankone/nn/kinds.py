@@ -14,6 +14,7 @@ from torch import Tensor
 
 from rankone.nn.attention import Rank1Attention, SelfAttention
 from rankone.nn.feedforward import FeedForward, Rank1FeedForward
+from rankone.nn.gated import GatedFeedForward
 from rankone.nn.layers import AttentionLayer, FeedForwardLayer, Shapes, module_of
 
 if TYPE_CHECKING:
@@ -61,4 +62,7 @@ ATTENTIONS: dict[str, LayerKind[AttentionLayer]] = {
 FEEDFORWARDS: dict[str, LayerKind[FeedForwardLayer]] = {
     "rank1": LayerKind(Rank1FeedForward, Rank1FeedForward.sizes, ("hidden",)),
     "dense": LayerKind(FeedForward, FeedForward.sizes, ("hidden",)),
+    "gated": LayerKind(
+        GatedFeedForward, GatedFeedForward.sizes, ("hidden", "gates", "reads", "writes", "codes")
+    ),
 }

@@ -126,7 +126,7 @@ def module_of(
     module = kind.__new__(kind)
     nn.Module.__init__(module)
     for name, tensor in parameters.items():
-        setattr(module, name, nn.Parameter(tensor))
+        setattr(module, name, nn.Parameter(tensor, requires_grad=tensor.is_floating_point()))
     for name, value in (attributes or {}).items():
         setattr(module, name, value)
     return module

@@ -32,12 +32,14 @@ from rankone.errors import ModelError
 from rankone.files import check_new, drop, drop_link, write_directory, write_file
 from rankone.nn import hub
 from rankone.nn.classifier import Architecture, TokenClassifier, dtype_name
+from rankone.nn.gated import GatedFeedForward
 from rankone.nn.kinds import ATTENTIONS
 
 FORMAT, VERSION = "rankone", 1
 ANEW = "write the directory again"
 HERE = "name a directory that memorize, or a finished train, wrote"
 ONE_RUN = "take all files of the directory from one run"
+WHOLE = GatedFeedForward.WHOLE  # tensors of whole numbers
 SMALL = 1 << 22  # bytes of weights that are faster copied than mapped
 WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
     "model.safetensors",
@@ -209,18 +211,37 @@ def _network(shape: Architecture, path: Path) -> TokenClassifier:
         name = next(n for n in sorted({*wanted, *found}) if wanted.get(n) != found.get(n))
         here, there = found.get(name, "missing"), wanted.get(name, "nothing of it")
         raise refused(f"{name} is {here} where config.json says {there}", remedy=ONE_RUN)
+    whole = {name: t for name, t in tensors.items() if name.rpartition(".")[2] in WHOLE}
+    check_indices(shape, whole, refused)
     for name, tensor in tensors.items():
+        if name in whole:
+            continue
         if tensor.dtype not in (torch.float32, torch.float64):
             what = f"{name} is {dtype_name(tensor)}"
             raise refused(what, remedy="save the weights as float32 or float64")
         if not _finite(tensor):
             what = f"{name} holds values that are not finite real numbers"
             raise refused(what, remedy="write the weights again")
-    dtypes = sorted({dtype_name(tensor) for tensor in tensors.values()})
+    dtypes = sorted({dtype_name(t) for name, t in tensors.items() if name not in whole})
     if len(dtypes) > 1:
         what = f"weights of two precisions, {' and '.join(dtypes)}"
         raise refused(what, remedy="save all weights in one of them")
     return TokenClassifier.of(shape, tensors)
+
+
+def check_indices(
+    shape: Architecture, whole: Mapping[str, torch.Tensor], refused: Callable[..., ModelError]
+) -> None:
+    """Refuse indices of a gated layer that point outside of what they count."""
+    rows = {"reads": shape.dim, "writes": shape.dim, "plus": shape.codes, "minus": shape.codes}
+    for name, tensor in whole.items():
+        count = rows.get(name.rpartition(".")[2], shape.gates)
+        if tensor.dtype is not torch.int64:
+            what = f"{name} is {dtype_name(tensor)}"
+            raise refused(what, remedy="save these indices as int64")
+        if tensor.numel() and not 0 <= int(tensor.min()) <= int(tensor.max()) < count:
+            what = f"{name} holds numbers that are not from 0 to {count - 1}"
+            raise refused(what, remedy="write the weights again")
 
 
 def _finite(tensor: torch.Tensor) -> bool:

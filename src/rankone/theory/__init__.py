@@ -21,6 +21,7 @@ from rankone.theory.bounds import (
 )
 from rankone.theory.closest import ClosestPair, closest_pair
 from rankone.theory.contextual import Contextual, contextual, definition2_contexts
+from rankone.theory.gates import bits_per_weight, code_size, gated_dimension, units_bound
 from rankone.theory.hardmax import (
     CounterExample,
     Indistinguishable,
@@ -43,13 +44,16 @@ __all__ = [
     "ParameterCounts",
     "Separation",
     "appendix_c",
+    "bits_per_weight",
     "boltzmann",
     "closest_pair",
+    "code_size",
     "contextual",
     "corollary2",
     "counter_example",
     "definition2_contexts",
     "entropy",
+    "gated_dimension",
     "gradient",
     "hardmax_attention",
     "indistinguishable",
@@ -65,4 +69,5 @@ __all__ = [
     "separation",
     "softmax",
     "theorem2",
+    "units_bound",
 ]

@@ -126,13 +126,15 @@ def model_card(
 
 
 def is_constructed(network: TokenClassifier) -> bool:
-    """Whether the head still is what `memorize` writes, or, for a constructed mapping without a
-    readout, of zeros.
+    """Whether the head still is what `memorize` writes (whole numbers, for a gated layer), or, for
+    a constructed mapping without a readout, of zeros.
 
     The weights themselves are asked, for a network that was trained further in torch keeps its
     files and its report.
     """
     head = network.head
+    if network.shape.feedforward == "gated":
+        return all(x.equal(x.round()) for x in (head.weight, head.bias))
     empty = not (head.weight.any() or head.bias.any())
     return network.shape.feedforward == "rank1" and (empty or has_label_numbers(head))
 

@@ -24,7 +24,7 @@ FORMAT_VERSION = 1
 CONSTRUCTED, CHANGED = "construction", "construction, then changed"  # `made_by`
 CHOICES = {
     "attention": ("rank1", "softmax", "hardmax"),
-    "feedforward": ("rank1", "dense"),
+    "feedforward": ("rank1", "dense", "gated"),
     "causal": (True, False),
     "made_by": (CONSTRUCTED, CHANGED, None),
 }
@@ -40,10 +40,12 @@ class RankOneConfig(PreTrainedConfig):
     """The shape of a token classifier.
 
     `attention` is "rank1" (eq. 20), or "softmax" or "hardmax" (eq. 2 and 5) with
-    `num_attention_heads` heads of size `head_dim`; `feedforward` is "dense" (eq. 3) or "rank1" (the
-    same with matrices of rank 1, kept as factors), with `intermediate_size` hidden units (default
-    4 `hidden_size`). `max_position_embeddings` 0 means no positions. The last row of the token
-    table stands for every unknown word, and pads. `reading` tells how the corpus was read.
+    `num_attention_heads` heads of size `head_dim`; `feedforward` is "dense" (eq. 3), "rank1" (the
+    same with matrices of rank 1, kept as factors) or "gated" (the same with units that belong to
+    groups of tokens), with `intermediate_size` hidden units (default 4 `hidden_size`). `gates`,
+    `reads`, `writes` and `codes` are sizes of a gated layer, 0 for other kinds.
+    `max_position_embeddings` 0 means no positions. The last row of the token table stands for every
+    unknown word, and pads. `reading` tells how the corpus was read.
 
     `made_by` is "construction" for weights that were constructed, not trained, and `made_sha256`
     is their checksum; `save_pretrained` writes "construction, then changed" once they are no longer
@@ -64,6 +66,10 @@ class RankOneConfig(PreTrainedConfig):
         head_dim: int = 1,
         feedforward: str = "dense",
         causal: bool = False,
+        gates: int = 0,
+        reads: int = 0,
+        writes: int = 0,
+        codes: int = 0,
         initializer_range: float = 0.02,
         reading: dict[str, Any] | None = None,
         made_by: str | None = None,
@@ -92,6 +98,11 @@ class RankOneConfig(PreTrainedConfig):
         self.head_dim = _size("head_dim", head_dim, least=1)
         self.feedforward = feedforward
         self.causal = causal
+        least = 1 if feedforward == "gated" else 0
+        self.gates = _size("gates", gates, least)
+        self.reads = _size("reads", reads, least)
+        self.writes = _size("writes", writes, least)
+        self.codes = _size("codes", codes, least)
         self.initializer_range = initializer_range
         self.reading = reading or {}
         self.made_by = made_by
@@ -259,14 +270,102 @@ class Pieces:
         return self.values[anchor] + self.slopes[piece] * (s - self.knots[anchor])
 
 
+class GatedFeedForward(nn.Module):
+    """F(H)_k = H_k + sum_j o_j relu(B_j (G_w + G_p)^T H_k + v_j^T a + b_j): eq. 3, kept compact.
+
+    Unit j belongs to a group of tokens: w and p are its rows of `gates`, ``word[j]`` and
+    ``position[j]``, and B_j is ``penalty[j]``. Tokens of other groups are fined so much that the
+    unit is 0. It reads a = H_k[``reads``] with the weights v_j = ``slopes[j]``, and writes
+    o_j = ``amplitude[j]`` (``codes[plus[j]]`` - ``codes[minus[j]]``) to the coordinates `writes`.
+
+    Whatever the weights are, only those units are computed that may be active.
+    """
+
+    PAIRS = 1 << 22  # of tokens and gates, or of tokens and units, held at once
+
+    def __init__(self, config: RankOneConfig) -> None:
+        super().__init__()
+        d, q = config.hidden_size, config.intermediate_size
+        self.gates = nn.Parameter(torch.empty(config.gates, d))
+        self.slopes = nn.Parameter(torch.empty(q, config.reads))
+        self.penalty, self.bias1, self.amplitude = (nn.Parameter(torch.empty(q)) for _ in range(3))
+        self.codes = nn.Parameter(torch.empty(config.codes, config.writes))
+        self.word, self.position, self.plus, self.minus = (_indices(q) for _ in range(4))
+        self.reads, self.writes = _indices(config.reads), _indices(config.writes)
+
+    def forward(self, h: Tensor) -> Tensor:
+        if not len(self.word):
+            return h
+        flat = h.reshape(-1, h.shape[-1])
+        order = torch.argsort(self.word, stable=True)
+        parts = torch.split(flat, max(1, self.PAIRS // len(self.gates)))
+        added = torch.cat([self._added(part, order) for part in parts])
+        change = torch.zeros_like(flat).index_add(1, self.writes, added)
+        return h + change.reshape(h.shape)
+
+    def _added(self, h: Tensor, order: Tensor) -> Tensor:
+        """What the units write for some tokens."""
+        fines, a = h @ self.gates.T, h[:, self.reads]
+        token, gate = self._awake(fines, a).nonzero(as_tuple=True)
+        rows = torch.arange(len(self.gates) + 1, device=h.device)
+        first = torch.searchsorted(self.word[order], rows)
+        out = h.new_zeros(len(h), self.codes.shape[1])
+        count = (first[1:] - first[:-1])[gate]
+        ends = torch.cumsum(count, 0)
+        i = 0
+        while i < len(count):  # so many pairs of token and gate that not too many units come up
+            base = int(ends[i - 1]) if i else 0
+            j = max(i + 1, int(torch.searchsorted(ends, base + self.PAIRS, right=True)))
+            n, g, t = count[i:j], gate[i:j], token[i:j]
+            unit = torch.repeat_interleave(first[g] - (torch.cumsum(n, 0) - n), n)
+            unit = order[unit + torch.arange(len(unit), device=h.device)]
+            t = torch.repeat_interleave(t, n)
+            fine = fines[t, self.word[unit]] + fines[t, self.position[unit]]
+            seen = (a[t] * self.slopes[unit]).sum(-1)
+            active = torch.relu(self.penalty[unit] * fine + seen + self.bias1[unit])
+            o = self.codes[self.plus[unit]] - self.codes[self.minus[unit]]
+            out = out.index_add(0, t, (active * self.amplitude[unit])[:, None] * o)
+            i = j
+        return out
+
+    @torch.no_grad()
+    def _awake(self, fines: Tensor, a: Tensor) -> Tensor:
+        """For which tokens and gates of words an upper bound of what units reach is above 0."""
+        used = torch.unique(self.position)
+        most, least = fines[:, used].max(1).values, fines[:, used].min(1).values
+        size = a.abs().max(0).values if len(a) else a.new_zeros(a.shape[1])
+        seen = self.slopes.abs() @ size + self.bias1
+        nothing = fines.new_full((len(self.gates),), -torch.inf)
+        reach, high, low = (
+            nothing.scatter_reduce(0, self.word, x, "amax")
+            for x in (seen, self.penalty, -self.penalty)
+        )
+        high, low = (torch.nan_to_num(x, neginf=0.0) for x in (high, low))
+        x = torch.stack([fines + most[:, None], fines + least[:, None]])
+        fine = torch.maximum((x * high).amax(0), (x * -low).amax(0))
+        slack = 2.0**-12 * (fine.abs() + reach.abs())  # far more than rounding
+        return fine + reach + torch.nan_to_num(slack, posinf=0.0) > 0
+
+
+def _indices(count: int) -> nn.Parameter:
+    """Whole numbers, which no type of weights changes and nobody trains."""
+    return nn.Parameter(torch.empty(count, dtype=torch.int64), requires_grad=False)
+
+
+FEEDFORWARDS: dict[str, type[nn.Module]] = {
+    "dense": DenseFeedForward,
+    "rank1": Rank1FeedForward,
+    "gated": GatedFeedForward,
+}
+
+
 class Block(nn.Module):
     """F(Z) = F^(FF)(F^(SA)(Z))   (eq. 4)."""
 
     def __init__(self, config: RankOneConfig) -> None:
         super().__init__()
         self.attention = Attention(config)
-        rank1 = config.feedforward == "rank1"
-        self.feedforward = (Rank1FeedForward if rank1 else DenseFeedForward)(config)
+        self.feedforward = FEEDFORWARDS[config.feedforward](config)
 
     def forward(self, z: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         h, weights = self.attention(z, mask)
@@ -392,7 +491,7 @@ class RankOnePreTrainedModel(PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """Tables by `initializer_range`, matrices by their fan-in; biases 0, those of units of rank
-        1 drawn, for these bend at one point each."""
+        1 drawn, for these bend at one point each. Indices count through what there is."""
         d, q = self.config.hidden_size, max(1, self.config.intermediate_size)
         if isinstance(module, RankOnePreTrainedModel):
             for table in (module.table, module.positions):
@@ -413,6 +512,23 @@ class RankOnePreTrainedModel(PreTrainedModel):
             init.normal_(module.direction, std=d**-0.5)
             init.normal_(module.out_direction, std=d**-0.5)
             init.zeros_(module.bias2)
+        elif isinstance(module, GatedFeedForward):
+            init.normal_(module.gates, std=d**-0.5)
+            init.ones_(module.penalty)
+            init.normal_(module.slopes, std=module.slopes.shape[1] ** -0.5)
+            init.zeros_(module.bias1)
+            init.normal_(module.amplitude, std=q**-0.5)
+            init.normal_(module.codes)
+            gates, codes = len(module.gates), len(module.codes)
+            for index in (module.position, module.minus):
+                init.zeros_(index)
+            for index, count in (
+                (module.word, gates),
+                (module.plus, codes),
+                (module.reads, d),
+                (module.writes, d),
+            ):
+                init.copy_(index, torch.arange(len(index), device=index.device) % count)
         elif isinstance(module, nn.Linear):
             init.uniform_(module.weight, -(d**-0.5), d**-0.5)
             init.uniform_(module.bias, -(d**-0.5), d**-0.5)

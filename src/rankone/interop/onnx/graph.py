@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from rankone.nn import FeedForward, PiecewiseLinear, Rank1FeedForward, TokenClassifier
-from rankone.nn.layers import Head
+from rankone.nn.gated import GatedFeedForward
+from rankone.nn.layers import FeedForwardLayer, Head
 
 
 class Graph(nn.Module):
@@ -40,7 +41,7 @@ class Graph(nn.Module):
             rank1 = attention.kind == "softmax" and len(heads) == len(heads[0].key) == 1
             self.layers += [
                 Average(heads[0]) if rank1 and heads[0].shared else Heads(heads, attention.kind),
-                Folded(layer) if isinstance(layer, Rank1FeedForward) else Dense(layer.expand()),
+                feedforward(layer),
             ]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -106,6 +107,13 @@ class Heads(nn.Module):
         return z + added
 
 
+def feedforward(layer: FeedForwardLayer) -> nn.Module:
+    """As it is stored, where the graph knows how; else with both matrices written out."""
+    if isinstance(layer, Rank1FeedForward):
+        return Folded(layer)
+    return Gated(layer) if isinstance(layer, GatedFeedForward) else Dense(layer.expand())
+
+
 class Dense(nn.Module):
     """`FeedForward`."""
 
@@ -116,6 +124,32 @@ class Dense(nn.Module):
 
     def forward(self, h: Tensor, *_: Tensor) -> Tensor:
         return h + (torch.relu(h @ self.weight1 + self.bias1) @ self.weight2 + self.bias2)
+
+
+class Gated(nn.Module):
+    """`GatedFeedForward`: every gate once, then all units, silent or not.
+
+    `source` tells for every coordinate which column of `output` is added to it: the last one, of
+    zeros, where nothing is written.
+    """
+
+    def __init__(self, layer: GatedFeedForward) -> None:
+        super().__init__()
+        self.gates, self.word, self.position = turned(layer.gates), layer.word, layer.position
+        self.penalty, self.bias1 = layer.penalty, layer.bias1
+        self.reads, self.slopes = layer.reads, turned(layer.slopes)
+        written, coordinates = outputs(layer)
+        self.output = nn.Buffer(torch.cat([written, written.new_zeros(len(written), 1)], 1))
+        source = torch.full((layer.gates.shape[1],), len(coordinates))
+        source[coordinates] = torch.arange(len(coordinates))
+        self.source = nn.Buffer(source)
+
+    def forward(self, h: Tensor, *_: Tensor) -> Tensor:
+        fines = h @ self.gates
+        fine = fines.index_select(-1, self.word) + fines.index_select(-1, self.position)
+        seen = h.index_select(-1, self.reads) @ self.slopes
+        active = torch.relu(self.penalty * fine + seen + self.bias1)
+        return h + (active @ self.output).index_select(-1, self.source)
 
 
 class Folded(nn.Module):
@@ -160,6 +194,14 @@ class Pieces(nn.Module):
         anchor = torch.where(piece > self.start, piece, piece + 1)
         rise = take(self.slopes, piece) * (s - take(self.knots, anchor))
         return (take(self.values, anchor) + rise).to(dtype)
+
+
+@torch.no_grad()
+def outputs(layer: GatedFeedForward) -> tuple[Tensor, Tensor]:
+    """What every unit of a gated layer writes, (units, columns), and to which coordinates."""
+    o = layer.amplitude[:, None] * (layer.codes[layer.plus] - layer.codes[layer.minus])
+    coordinates, column = torch.unique(layer.writes, return_inverse=True)
+    return o.new_zeros(len(o), len(coordinates)).index_add(1, column, o), coordinates
 
 
 def take(numbers: Tensor, at: Tensor) -> Tensor:

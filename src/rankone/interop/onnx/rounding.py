@@ -13,12 +13,14 @@ from rankone.certification.ball_arithmetic import Balls, linear, up
 from rankone.certification.exact_pieces import ExactPieces
 from rankone.deadline import tick
 from rankone.nn import Evaluator, FeedForward, Rank1FeedForward, TokenClassifier
+from rankone.nn.gated import GatedFeedForward
 from rankone.nn.layers import AttentionLayer, FeedForwardLayer
 from rankone.spans import places, spans
 
 TOLERANCE = 1e-9  # of float64: a million times what rounding does to a number of its own size
 SCORE, EXP = 3, 4  # roundings: a key's shift, a score's shift and product; an exponential
 FACTORS = 10  # of a matrix of rank 1, which the evaluator writes as a product: 4 eps, and its use
+WRITTEN = 6  # of an amplitude times a difference of codes, here and in the run, and its use
 UNITS_AT_ONCE = 1 << 20  # hidden units held in memory
 
 
@@ -126,7 +128,9 @@ class Rounding:
         return self._sum(z, *parts)
 
     def _feedforward(self, layer: FeedForwardLayer) -> Callable[[Balls], Balls]:
-        return self._folded(layer) if isinstance(layer, Rank1FeedForward) else self._dense(layer)
+        if isinstance(layer, Rank1FeedForward):
+            return self._folded(layer)
+        return self._gated(layer) if isinstance(layer, GatedFeedForward) else self._dense(layer)
 
     def _folded(self, layer: Rank1FeedForward) -> Callable[[Balls], Balls]:
         """H + w f(a^T H) + b2 with f as `PiecewiseLinear` evaluates it, which rounds once."""
@@ -147,20 +151,42 @@ class Rounding:
         full: FeedForward = layer.expand()
         weight1, bias1 = array(full.weight1), array(full.bias1)[:, None]
         weight2, bias2 = array(full.weight2), array(full.bias2)[:, None]
-        step = max(1, UNITS_AT_ONCE // max(1, len(bias1)))
 
         def dense(h: Balls) -> Balls:
-            out = Balls(np.empty_like(h.mid), np.empty_like(h.rad))
-            for i in range(0, h.mid.shape[1], step):
-                tick()
-                part = h[:, i : i + step]
-                hidden = self._affine(weight1, part, bias1)
-                # relu never increases the distance of two numbers
-                hidden = Balls(np.maximum(hidden.mid, 0.0), hidden.rad)
-                out[:, i : i + step] = self._sum(part, self._affine(weight2, hidden, bias2))
+            hidden = self._affine(weight1, h, bias1)
+            # relu never increases the distance of two numbers
+            hidden = Balls(np.maximum(hidden.mid, 0.0), hidden.rad)
+            return self._sum(h, self._affine(weight2, hidden, bias2))
+
+        return in_steps(dense, len(bias1))
+
+    def _gated(self, layer: GatedFeedForward) -> Callable[[Balls], Balls]:
+        """H and what the units write. Those that are silent in all runs add 0 and no rounding, so a
+        sum has as many as there are others, and a few in what each of them writes."""
+        gates, slopes, bias1 = array(layer.gates), array(layer.slopes), array(layer.bias1)[:, None]
+        word, position, reads = (x.numpy() for x in (layer.word, layer.position, layer.reads))
+        penalty, codes = array(layer.penalty)[:, None], array(layer.codes).T
+        o = array(layer.amplitude) * (codes[:, layer.plus.numpy()] - codes[:, layer.minus.numpy()])
+        writes, row = np.unique(layer.writes.numpy(), return_inverse=True)
+        weight, sizes = np.zeros((2, len(writes), len(bias1)))
+        np.add.at(weight, row, o)
+        np.add.at(sizes, row, np.abs(o))
+        few = WRITTEN + len(row) - len(writes)
+
+        def gated(h: Balls) -> Balls:
+            fines = self._affine(gates, h)
+            fine = self._sum(fines[word], fines[position])
+            fine = self._widened(Balls(penalty * fine.mid, np.abs(penalty) * fine.rad), 3)
+            hidden = self._sum(fine, self._affine(slopes, h[reads], bias1))
+            awake = ~(hidden.upper() <= 0)
+            hidden = Balls(np.maximum(hidden.mid, 0.0) * awake, np.where(awake, hidden.rad, 0.0))
+            terms = awake.sum(0) + few
+            added = self._widened(linear(weight, hidden), terms, sizes @ size(hidden))
+            out = Balls(h.mid.copy(), h.rad.copy())
+            out[writes] = self._sum(h[writes], added)
             return out
 
-        return dense
+        return in_steps(gated, max(gates.shape[0], len(bias1)))
 
     def _affine(self, weight: Floats, z: Balls, bias: Floats | None = None, more: int = 0) -> Balls:
         """weight z + bias, with as many roundings as there are terms, and `more`."""
@@ -195,8 +221,33 @@ def roundings(network: TokenClassifier) -> int:
         heads, layer = block.attention.heads, block.feedforward
         s = len(heads[0].key)
         count += dim + s + SCORE + EXP + 3 + s * len(heads) + 1
-        count += dim + 1 + (2 if isinstance(layer, Rank1FeedForward) else layer.hidden + 1) + 1
+        count += dim + 1 + units(layer) + 1
     return count
+
+
+def units(layer: FeedForwardLayer) -> int:
+    """Roundings from the hidden units on. Those of a gated layer are taken to be silent but for
+    one group, as they are meant to be; where they are not, rounding has its `Rounding.room`."""
+    if isinstance(layer, Rank1FeedForward):
+        return 2
+    if isinstance(layer, GatedFeedForward):
+        group = int(torch.bincount(layer.word, minlength=1).max())
+        return 3 + len(layer.reads) + WRITTEN + group
+    return layer.hidden + 1
+
+
+def in_steps(layer: Callable[[Balls], Balls], width: int) -> Callable[[Balls], Balls]:
+    """The same for so many tokens at once that their units, `width` each, fit into memory."""
+    step = max(1, UNITS_AT_ONCE // max(1, width))
+
+    def stepped(h: Balls) -> Balls:
+        out = Balls(np.empty_like(h.mid), np.empty_like(h.rad))
+        for i in range(0, h.mid.shape[1], step):
+            tick()
+            out[:, i : i + step] = layer(h[:, i : i + step])
+        return out
+
+    return stepped
 
 
 def own_logits(

@@ -46,7 +46,8 @@ def run(
 def batches(lengths: Ints, shape: Architecture, cells: int) -> Iterator[Ints]:
     """Sentences of similar lengths, the longest first, at most `cells` numbers per table."""
     order = np.argsort(-lengths, kind="stable")
-    widest = max(shape.dim, shape.labels, shape.hidden if shape.feedforward == "dense" else 0)
+    hidden = 0 if shape.feedforward == "rank1" else shape.hidden
+    widest = max(shape.dim, shape.labels, shape.gates, hidden)
     while len(order):
         n = int(lengths[order[0]])
         count = max(1, cells // (n * max(n * shape.heads, widest)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from flint import fmpq
@@ -19,6 +20,7 @@ from rankone.nn.exact.network import (
 )
 from rankone.nn.exact.numbers import exact
 from rankone.nn.feedforward import Rank1FeedForward
+from rankone.nn.gated import GatedFeedForward
 from rankone.nn.layers import FeedForwardLayer, Head
 
 REMEDY = "run it in exact arithmetic: rankone compare --constructions NAME"
@@ -100,6 +102,8 @@ def from_float(network: TokenClassifier) -> ExactNetwork:
 
 def _feedforward(layer: FeedForwardLayer) -> ExactFeedForward:
     """Factors are multiplied as fractions: `expand` would round the products."""
+    if isinstance(layer, GatedFeedForward):
+        return _gated(layer)
     if not isinstance(layer, Rank1FeedForward):
         full = layer.expand()
         return ExactFeedForward(
@@ -113,6 +117,40 @@ def _feedforward(layer: FeedForwardLayer) -> ExactFeedForward:
         Sparse.dense([[x * gain for gain in t] for x in w], len(t)),
         _vector(layer.bias2),
     )
+
+
+def _gated(layer: GatedFeedForward) -> ExactFeedForward:
+    gates, codes = (_dense(x) for x in (layer.gates, layer.codes))
+    slopes, penalty, amplitude = (_dense(x) for x in (layer.slopes, layer.penalty, layer.amplitude))
+    word, position, plus, minus, reads, writes = (
+        getattr(layer, name).tolist() for name in GatedFeedForward.WHOLE
+    )
+    dim, count = layer.gates.shape[1], layer.hidden
+    weight1 = [
+        [penalty[j] * (x + y) for x, y in zip(gates[word[j]], gates[position[j]], strict=True)]
+        for j in range(count)
+    ]
+    weight2 = [[exact(0)] * count for _ in range(dim)]
+    for j in range(count):
+        for at, slope in zip(reads, slopes[j], strict=True):
+            weight1[j][at] += slope
+        for at, x, y in zip(writes, codes[plus[j]], codes[minus[j]], strict=True):
+            weight2[at][j] += amplitude[j] * (x - y)
+    return ExactFeedForward(
+        Sparse.dense(weight1, dim),
+        _vector(layer.bias1),
+        Sparse.dense(weight2, count),
+        (exact(0),) * dim,
+    )
+
+
+def _dense(values: Tensor) -> Any:
+    """Nested lists of exact numbers."""
+    return _exactly(values.detach().double().tolist())
+
+
+def _exactly(values: Any) -> Any:
+    return [_exactly(x) for x in values] if isinstance(values, list) else exact(values)
 
 
 def _writes(head: Head[Sparse]) -> bool:

@@ -1,0 +1,136 @@
+"""Which units of a gated layer a token can reach: proved from the weights, then looked up.
+
+The proof is that of Sperner. On the coordinates of the gates of words, every row of the token table
+has k ones among zeros, and every gate fines all but k coordinates by 1. So a gate is exactly 0 for
+the word that has its ones there, and at most -1 for every other; likewise for positions. If the
+penalty of a unit exceeds all that it can see of averages, it is 0 for every other word and place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankone.arrays import Floats, Ints
+from rankone.nn.classifier import TokenClassifier
+from rankone.nn.gated import GatedFeedForward
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Gatekeeper:
+    """``word[v]`` and ``place[p]`` are the gates that row v of the table and position p open (0 for
+    none). Units are kept in the order of their gates; group g, the units ``first[g]`` to
+    ``first[g + 1]`` - 1, is for the gates ``pairs[g]`` of a word and of a position (0: any)."""
+
+    word: Ints
+    place: Ints
+    order: Ints
+    first: Ints
+    pairs: Ints  # sorted
+
+    @classmethod
+    def of(cls, network: TokenClassifier) -> Gatekeeper | None:
+        """None where the proof fails, or the network is of another kind."""
+        layer = gated_layer_of(network)
+        if layer is None:
+            return None
+        gates, table = (
+            layer.gates.detach().double().numpy(),
+            network.table.detach().double().numpy(),
+        )
+        places = network.positions
+        positions = (
+            np.zeros((1, table.shape[1])) if places is None else places.detach().double().numpy()
+        )
+        words, spots = layer.word.numpy(), layer.position.numpy()
+        rows = np.unique(words), np.unique(spots[spots > 0])
+        if gates[0].any() or 0 in rows[0] or len(np.intersect1d(*rows)):
+            return None
+        if places is None and len(rows[1]):
+            return None
+        written = np.zeros(table.shape[1], bool)  # by attention
+        for head in network.blocks[0].attention.heads:
+            written |= head.output.any(1).numpy()
+        word = _opened(gates, rows[0], table, positions, written)
+        place = _opened(gates, rows[1], positions, table, written)
+        if word is None or place is None:
+            return None
+        reach = reach_of(network, layer, table, positions)
+        if not (layer.penalty.detach().double().numpy() > reach).all():
+            return None
+        order = np.lexsort((spots, words))
+        keys = words[order] * len(gates) + spots[order]
+        first = np.flatnonzero(np.diff(keys, prepend=-1, append=-1))
+        return cls(word, place[: 0 if places is None else None], order, first, keys[first[:-1]])
+
+    def reached(self, ids: Ints, places: Ints, gates: int) -> tuple[Ints, Ints]:
+        """Pairs of a token (its number among these) and a unit that is of its group."""
+        found: list[tuple[Ints, Ints]] = []
+        words = self.word[ids]
+        for gate in (np.zeros_like(words), self.place[places] if len(self.place) else None):
+            if gate is None:
+                continue
+            asked = (words > 0) & ((gate > 0) | (len(found) == 0))
+            tokens = np.flatnonzero(asked)
+            keys = words[tokens] * gates + gate[tokens]
+            group = np.minimum(np.searchsorted(self.pairs, keys), max(0, len(self.pairs) - 1))
+            there = self.pairs[group] == keys if len(self.pairs) else np.zeros(len(keys), bool)
+            tokens, group = tokens[there], group[there]
+            count = self.first[group + 1] - self.first[group]
+            start = np.repeat(self.first[group] - (np.cumsum(count) - count), count)
+            found.append((np.repeat(tokens, count), self.order[start + np.arange(len(start))]))
+        return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
+
+
+def gated_layer_of(network: TokenClassifier) -> GatedFeedForward | None:
+    """The gated layer of a network of one block."""
+    layers = [block.feedforward for block in network.blocks]
+    return layers[0] if len(layers) == 1 and isinstance(layers[0], GatedFeedForward) else None
+
+
+def _opened(gates: Floats, rows: Ints, own: Floats, other: Floats, written: Flags) -> Ints | None:
+    """For every row of `own` the gate that it opens, 0 for none; None if the proof fails."""
+    if not len(rows):
+        return np.zeros(len(own), np.int64)
+    used = gates[rows].any(0)
+    fines, seen = -gates[np.ix_(rows, used)], own[:, used]
+    zero_one = all(((x == 0) | (x == 1)).all() for x in (fines, seen))
+    if not zero_one or other[:, used].any() or written[used].any() or used.sum() > 64:
+        return None
+    ones = seen.sum(1)
+    if not ((ones == ones[0]).all() and (used.sum() - fines.sum(1) == ones[0]).all()):
+        return None
+    codes, wanted = _packed(seen), _packed(1 - fines)
+    order = np.argsort(wanted)
+    at = np.minimum(np.searchsorted(wanted[order], codes), len(rows) - 1)
+    if (np.diff(wanted[order]) == 0).any():
+        return None
+    return np.where(wanted[order][at] == codes, rows[order][at], 0)
+
+
+def _packed(bits: Floats) -> NDArray[np.uint64]:
+    """At most 64 zeros and ones per row, as one number."""
+    eight = np.zeros((len(bits), 8), np.uint8)
+    packed = np.packbits(bits.astype(bool), axis=1)
+    eight[:, : packed.shape[1]] = packed
+    return eight.view(np.uint64)[:, 0]
+
+
+def reach_of(
+    network: TokenClassifier, layer: GatedFeedForward, table: Floats, positions: Floats
+) -> Floats:
+    """What each unit can see at most besides its gates, whatever the sentence."""
+    reads = layer.reads.numpy()
+    size = np.abs(table[:, reads]).max(0) + np.abs(positions[:, reads]).max(0)
+    for head in network.blocks[0].attention.heads:
+        value = head.value.double().numpy()
+        used = np.flatnonzero(value.any(0))
+        most = np.abs(value[:, used] @ table[:, used].T).max(1)
+        most += np.abs(value[:, used] @ positions[:, used].T).max(1)
+        size += np.abs(head.output.double().numpy())[reads] @ most
+    slopes, bias = (x.detach().double().numpy() for x in (layer.slopes, layer.bias1))
+    return np.asarray((np.abs(slopes) @ size + np.abs(bias)) * (1 + 2.0**-20))
