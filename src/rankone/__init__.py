@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rankone.certification.certify import certify
     from rankone.comparison import Comparison, Growth, grow
     from rankone.comparison.compare import compare
-    from rankone.construct import Memorized, read_vectors
+    from rankone.construct import Edited, Memorized, forget, learn, read_vectors
+    from rankone.construct.edit import edit
     from rankone.construct.memorize import memorize
     from rankone.corpus import Corpus, Sentence, builtin_corpus, read_corpus
     from rankone.errors import RankOneError
@@ -35,6 +36,7 @@ __all__ = [
     "Certificate",
     "Comparison",
     "Corpus",
+    "Edited",
     "ExactModel",
     "Explanation",
     "Growth",
@@ -51,9 +53,12 @@ __all__ = [
     "check_certificate",
     "compare",
     "converge",
+    "edit",
     "explain",
+    "forget",
     "grow",
     "inspect",
+    "learn",
     "load",
     "load_approximation",
     "load_exact",
@@ -69,7 +74,7 @@ _HOMES = {
     "audit": "Audit inspect",
     "certification": "Certificate certify check_certificate read_certificate",
     "comparison": "Comparison Growth compare grow",
-    "construct": "Memorized memorize read_vectors",
+    "construct": "Edited Memorized edit forget learn memorize read_vectors",
     "corpus": "Corpus Sentence builtin_corpus read_corpus",
     "errors": "RankOneError",
     "explanation": "Explanation explain",

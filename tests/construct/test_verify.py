@@ -253,10 +253,14 @@ def test_the_check_counts_every_token() -> None:
 
 
 def test_the_error_of_the_head_is_bounded_by_its_terms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """(d + 3) eps (2 c |p|^T |z| + c^2), c the largest label, z the largest features of all."""
+    """(d + 3) eps (2 c |p|^T |z| + c^2), c the largest label, z the largest features of all, with
+    the d coordinates that the head reads."""
     network = built()
     monkeypatch.setattr(evaluate, "spans", partial(spans, size=5))
-    found = verify.outputs(Evaluator(network), LabelHead(network.head), CORPUS, CORPUS.label_ids)
+    head = LabelHead(network.head)
+    assert head.seen is not None
+    evaluator = Evaluator(network, only=head.seen)
+    found = verify.outputs(evaluator, head, CORPUS, CORPUS.label_ids)
     y, bound = found.values, found.rounding
     ids = torch.from_numpy(CORPUS.token_ids)
     p = network.head.weight[0].detach().abs() / 2
@@ -264,7 +268,7 @@ def test_the_error_of_the_head_is_bounded_by_its_terms(monkeypatch: pytest.Monke
     for first, last in zip(CORPUS.offsets, CORPUS.offsets[1:], strict=False):
         z = network.features(ids[first:last][None])[0].detach()
         largest = max(largest, float((z.abs() @ p).max()))
-    labels, dim = network.head.weight.shape
+    labels, dim = len(network.head.weight), len(head.seen)
     expected = (dim + 3) * 2.0**-52 * (2 * labels * largest + labels**2)
     assert bound == pytest.approx(expected, rel=1e-6, abs=0)
     assert np.abs(y - np.rint(y)).max() < 1e-6

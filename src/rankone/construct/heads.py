@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from rankone.arrays import Floats, Ints
 from rankone.nn.classifier import has_label_numbers
+from rankone.nn.evaluate import coordinates
 
 LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
 
@@ -43,18 +44,23 @@ class LabelHead:
     """logits = W z + b. The lead of label c is logit_c - max over the others.
 
     For a head of label numbers (`has_label_numbers`) y = p^T z decides, and the lead of c over
-    its neighbours is 1 - 2 |y - c|.
+    its neighbours is 1 - 2 |y - c|. ``seen`` are the coordinates of features that it reads, None
+    if it reads all; `read` is given these.
     """
 
     def __init__(self, head: nn.Linear) -> None:
+        self.seen = coordinates(head)
         weight, bias = head.weight.detach(), head.bias.detach()
+        if self.seen is not None:
+            weight = weight[:, torch.from_numpy(self.seen)]
         self.p, self.numbered = weight[0] / 2, has_label_numbers(head)
         self.weight, self.bias = (x.double().numpy() for x in (weight, bias))
         # A logit is added up in d + 3 roundings, from numbers whose sizes add up to `_terms`.
         self.roundings = (weight.shape[1] + 3) * torch.finfo(weight.dtype).eps
 
     def read(self, z: Floats, wanted: Ints) -> Outputs:
-        """Decode the features (d, tokens) of tokens with these wanted labels, -1 for none."""
+        """Decode the features (d, tokens) of tokens with these wanted labels, -1 for none; just the
+        coordinates that are ``seen``."""
         if self.numbered:
             y = np.asarray(self.p.double().numpy() @ z)
             return self._outputs(np.rint(y) - 1, y, wanted, self._terms(z))
@@ -69,7 +75,8 @@ class LabelHead:
     def read_logits(self, features: Tensor, logits: Tensor, wanted: Ints) -> Outputs:
         """The same for rows of features whose logits are known; these decide the label."""
         if self.numbered:
-            values = (features @ self.p).double().numpy()
+            own = features if self.seen is None else features[..., torch.from_numpy(self.seen)]
+            values = (own @ self.p).double().numpy()
         else:
             values = leads(logits.double().numpy().T, wanted) / 2
         return self._outputs(logits.argmax(-1).numpy(), values, wanted, 0.0)

@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, TypeGuard, get_args
+from typing import Any, TypeGuard, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankone import choices
 from rankone.construct.constructions import CONSTRUCTIONS
+from rankone.construct.gated.draw import GatedDraft, model_of
 from rankone.construct.memorized import Memorized
 from rankone.construct.problem import (
     RESERVE,
@@ -30,6 +31,7 @@ from rankone.corpus.rows import Column
 from rankone.corpus.tasks import task_of
 from rankone.errors import SettingError
 from rankone.nn import Model, TokenClassifier
+from rankone.nn.memory import Made
 from rankone.progress import Progress
 from rankone.theory import parameter_counts
 
@@ -41,10 +43,15 @@ OPTIONS = {
     "readout": "merged",
     "heads": None,
     "dtype": "float64",
+    "directions": 64,
+    "editable": False,
 }
+# What decides on the weights of a model that can be changed, besides its corpus.
+SETTINGS = tuple("positions causal heads dtype directions strict max_length seed".split(" "))
 RANGES = {
     "head_size": (1, 1 << 16),
     "heads": (1, 64),
+    "directions": (1, 64),
     "max_length": (1, 1 << 24),
     "seed": (0, (1 << 63) - 1),
 }
@@ -63,6 +70,8 @@ def memorize(
     readout: choices.Readout = "merged",
     heads: int | None = None,
     dtype: choices.Dtype = "float64",
+    directions: int = 64,
+    editable: bool = False,
     strict: bool = False,
     max_length: int | None = None,
     verify: choices.Verify = "sample",
@@ -81,7 +90,9 @@ def memorize(
     Corollary 1); `max_length` makes their table longer than the longest sentence. `head_size` is
     s, the matrices keep rank 1. `readout` is "merged" (units only where labels change) or "paper"
     (one unit per context id). The construction "gated" takes `heads`, by default as few as the
-    precision needs, and `dtype`: what the weights are and the network computes in. Contexts with
+    precision needs; `dtype`, what the weights are and the network computes in; the number of
+    `directions` that are tried for every group of units; and `editable`: the model keeps its
+    sentences, for `learn` and `forget`. Contexts with
     contradicting labels get the majority label, or are refused if `strict`. The finished network is
     run over every token by the fast path, and as written over a sample, or over every token with
     ``verify="dense"``; a model that is not right is never returned. `progress` is called with the
@@ -93,11 +104,13 @@ def memorize(
     """
     check_settings(head_size=head_size, heads=heads, max_length=max_length, seed=seed)
     check_settings(readout=readout, verify=verify, construction=construction, dtype=dtype)
-    check_settings(positions=positions, causal=causal, strict=strict)
+    check_settings(positions=positions, causal=causal, strict=strict, editable=editable)
+    check_settings(directions=directions)
     positions, causal, strict = bool(positions), bool(causal), bool(strict)  # numpy's, perhaps
     chosen = CONSTRUCTIONS[construction]
     given_options = {"vectors": vectors, "causal": causal, "head_size": head_size}
     given_options |= {"readout": readout, "heads": heads, "dtype": dtype}
+    given_options |= {"directions": directions, "editable": editable}
     _refuse_ignored(construction, given_options)
     given_parts: Iterable[Any] = corpus if _in_parts(corpus) else [corpus]
     parts = [as_corpus(part, token_column, label_column) for part in given_parts]
@@ -118,12 +131,13 @@ def memorize(
         readout=readout,
         heads=heads,
         dtype=dtype,
+        directions=directions,
     )
     before: Draft | None = None
     share = partial(progress, "dense")
     for draw in range(1, DRAWS + 1):
         clock.start("construct")
-        rng = np.random.default_rng([seed, draw])
+        rng = seeded(seed, draw)
         draft = chosen.draw(problem, rng)
         network = draft.network
         if network is not None:
@@ -140,8 +154,13 @@ def memorize(
 
     assert network is not None
     shape, sentences = network.shape, sum(part.n_sentences for part in parts)
+    model = Model(network, first.vocabulary, first.label_names, first.reading)
+    if isinstance(draft, GatedDraft) and given is None:
+        settings = (positions, causal, heads, dtype, directions, strict, max_length, seed)
+        made = dict(zip(SETTINGS, settings, strict=True), construction="gated")
+        model = model_of(draft, first.reading, cast(Made, made), editable=editable)
     return Memorized(
-        model=Model(network, first.vocabulary, first.label_names, first.reading),
+        model=model,
         source=first.source,
         tokens=problem.tokens,
         sentences=sentences,
@@ -180,6 +199,11 @@ def memorize(
     )
 
 
+def seeded(seed: int, draw: int) -> np.random.Generator:
+    """The random numbers of a draw, the first of which is number 1."""
+    return np.random.default_rng([seed, draw])
+
+
 def dense_parameters(network: TokenClassifier) -> int:
     """How many numbers the network would hold with all matrices written out."""
     tables = [network.table, network.head.weight, network.head.bias]
@@ -200,7 +224,7 @@ def _refuse_ignored(construction: str, given: dict[str, Any]) -> None:
             raise SettingError(
                 f"{construction} does not take {name}",
                 remedy=f"leave out {name} (--{name.replace('_', '-')}), or choose "
-                + ("gated" if name in ("heads", "dtype") else "line"),
+                + ("gated" if name in CONSTRUCTIONS["gated"].takes else "line"),
             )
 
 

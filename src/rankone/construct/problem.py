@@ -71,6 +71,7 @@ class Problem:
     readout: choices.Readout = "merged"
     heads: int | None = None  # None: as few as the precision needs
     dtype: choices.Dtype = "float64"
+    directions: int = 64  # tried for every group of units
 
     @property
     def corpus(self) -> Corpus:
@@ -99,6 +100,12 @@ class Problem:
         """The first token of every context for which a label is asked."""
         contexts = joined([part.contexts for part in self.targets.parts])
         return np.flatnonzero((contexts == np.arange(len(contexts))) & (self.labels >= 0))
+
+    @property
+    def columns(self) -> tuple[Ints, Ints]:
+        """The word of every token, and its place in its sentence."""
+        ids = joined([part.token_ids for part in self.parts])
+        return ids, joined([part.positions for part in self.parts])
 
     @property
     def placed(self) -> bool:

@@ -84,7 +84,8 @@ def outputs(evaluator: Evaluator, head: LabelHead, part: Corpus, wanted: Ints) -
 
 def check_fast(network: TokenClassifier, problem: Problem) -> tuple[Check, list[Outputs]]:
     """Check every token of every part by the fast path."""
-    evaluator, head, found, checks = Evaluator(network), LabelHead(network.head), [], []
+    head, found, checks = LabelHead(network.head), [], []
+    evaluator = Evaluator(network, only=head.seen)
     for part, targets in zip(problem.parts, problem.targets.parts, strict=True):
         found.append(outputs(evaluator, head, part, targets.labels))
         checks.append(check_outputs(found[-1], part.label_ids, targets.labels))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from rankone.arrays import Ints
 from rankone.deadline import tick
@@ -43,17 +44,28 @@ class Evaluator:
     instead of O(q).
     """
 
-    def __init__(self, network: TokenClassifier, dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self,
+        network: TokenClassifier,
+        dtype: torch.dtype | None = None,
+        only: Ints | None = None,
+    ) -> None:
+        """`only` are the coordinates of the features that are wanted, by default all."""
         dtype = torch.promote_types(dtype or network.dtype, torch.float32)
         if any(p.dtype != dtype for p in network.parameters() if p.is_floating_point()):
             network = copy.deepcopy(network).to(dtype)
-        self.table = _columns(network.table)
-        self.positions = None if network.positions is None else _columns(network.positions)
+        self.gated = gated_layer(network)
+        live = None if self.gated is None or only is None else read_by(network, only)
+        self.table = _columns(network.table, live)
+        self.positions = None if network.positions is None else _columns(network.positions, live)
         self.layers: list[Layer] = []
         for block in network.blocks:
-            self.layers.append(attention_layer(block.attention, network.shape.causal))
-            self.layers.append(feedforward_layer(block.feedforward))
-        self.gated = gated_layer(network)
+            self.layers.append(attention_layer(block.attention, network.shape.causal, live))
+            if self.gated is None:
+                self.layers.append(feedforward_layer(block.feedforward))
+        self.only = only
+        if self.gated is not None and only is not None and live is not None:
+            self.gated, self.only = self.gated.at(live), np.searchsorted(live, only)
 
     def run(
         self, token_ids: Ints, offsets: Ints, read: Callable[[Numbers], NDArray[np.generic]]
@@ -63,7 +75,8 @@ class Evaluator:
         return np.concatenate(results or [read(self.table[:, :0])])
 
     def features(self, token_ids: Ints, offsets: Ints) -> Iterator[Numbers]:
-        """What the last block puts out, (d, tokens) of one chunk after the other."""
+        """What the last block puts out, (d, tokens) of one chunk after the other, or the rows of it
+        that are wanted."""
         done = 0
         for chunk, z in self.embedded(token_ids, offsets):
             if self.gated is not None:
@@ -73,7 +86,7 @@ class Evaluator:
                 for layer in self.layers:
                     z = layer(z, chunk)
             done += z.shape[1]
-            yield z
+            yield z if self.only is None else z[self.only]
 
     def embedded(self, token_ids: Ints, offsets: Ints) -> Iterator[tuple[Ints, Numbers]]:
         """X + E of whole sentences: (their offsets within the chunk, one column per token)."""
@@ -85,9 +98,29 @@ class Evaluator:
             yield chunk, z
 
 
-def attention_layer(attention: AttentionLayer, causal: bool) -> Layer:
+def read_by(network: TokenClassifier, only: Ints) -> Ints | None:
+    """The coordinates that count for some coordinates of the features of a network with gates, once
+    these are known; None for heads that are not of rank 1."""
+    layer, heads = gated_layer_of(network), rank1_heads(network.blocks[0].attention)
+    if layer is None or heads is None:
+        return None
+    vectors = [v for head in heads for v in (head.key, head.query, head.value, head.output)]
+    used = np.any([v != 0 for v in vectors], axis=0)
+    used[[*layer.reads.tolist(), *layer.writes.tolist(), *only.tolist()]] = True
+    return np.flatnonzero(used)
+
+
+def coordinates(head: nn.Linear) -> Ints | None:
+    """The coordinates that a head reads, None if it reads all."""
+    used = head.weight.detach().numpy().any(0)
+    return None if used.all() else np.flatnonzero(used)
+
+
+def attention_layer(attention: AttentionLayer, causal: bool, live: Ints | None = None) -> Layer:
     """The attention as a function of (columns, offsets)."""
     heads = rank1_heads(attention)
+    if heads is not None and live is not None:
+        heads = [head.map(lambda vector: vector[live]) for head in heads]
     if heads is not None:
 
         def rank1(z: Numbers, offsets: Ints) -> Numbers:
@@ -183,39 +216,54 @@ def feedforward_layer(layer: FeedForwardLayer) -> Layer:
     return general
 
 
-def gated_layer(network: TokenClassifier) -> Callable[[Numbers, Ints, Ints], None] | None:
-    """The gated layer of a network of one block, added to columns in place by looking up the group
-    of each token; None for other networks, and where the weights do not prove that others are 0."""
+@dataclass(frozen=True)
+class GatedLayer:
+    """A gated layer that is added to columns in place, by looking up the group of each token."""
+
+    keeper: Gatekeeper
+    reads: Ints
+    writes: Ints
+    units: tuple[Any, ...]
+    placed: bool
+
+    def __call__(self, h: Numbers, ids: Ints, spots: Ints) -> None:
+        from rankone.kernels.compiled.add_units import add_units  # compiled code: loaded when used
+
+        words = self.keeper.word[ids]
+        own = np.flatnonzero(words)
+        place = self.keeper.place[spots[own]] if self.placed else np.zeros(len(own), np.int64)
+        added = np.zeros((len(self.writes), len(own)))
+        a = h[np.ix_(self.reads, own)].astype(np.float64)
+        add_units(added, a, words[own], place, *self.units)
+        h[np.ix_(self.writes, own)] += added.astype(h.dtype)
+
+    def at(self, live: Ints) -> GatedLayer:
+        """The same for columns that have these coordinates only."""
+        reads, writes = (np.searchsorted(live, x) for x in (self.reads, self.writes))
+        return replace(self, reads=reads, writes=writes)
+
+
+def gated_layer(network: TokenClassifier) -> GatedLayer | None:
+    """The gated layer of a network of one block; None for other networks, and where the weights do
+    not prove that units of other groups are 0."""
     keeper, layer = Gatekeeper.of(network), gated_layer_of(network)
     if keeper is None or layer is None:
         return None
-    from rankone.kernels.compiled.add_units import add_units  # compiled code: loaded when used
-
     wide = {name: _numpy(getattr(layer, name)).astype(np.float64) for name in WIDE}
     o = wide["codes"][layer.plus.numpy()] - wide["codes"][layer.minus.numpy()]
     o, slopes, bias = (
         np.ascontiguousarray(x[keeper.order])
         for x in (wide["amplitude"][:, None] * o, wide["slopes"], wide["bias1"])
     )
-    reads, writes, count = layer.reads.numpy(), layer.writes.numpy(), len(layer.gates)
-    units = (keeper.pairs, keeper.first, count, slopes, bias, o)
+    units = (keeper.pairs, keeper.first, len(layer.gates), slopes, bias, o)
     placed = network.positions is not None
-
-    def add(h: Numbers, ids: Ints, spots: Ints) -> None:
-        words = keeper.word[ids]
-        own = np.flatnonzero(words)
-        place = keeper.place[spots[own]] if placed else np.zeros(len(own), np.int64)
-        added = np.zeros((len(writes), len(own)))
-        a = h[np.ix_(reads, own)].astype(np.float64)
-        add_units(added, a, words[own], place, *units)
-        h[np.ix_(writes, own)] += added.astype(h.dtype)
-
-    return add
+    return GatedLayer(keeper, layer.reads.numpy(), layer.writes.numpy(), units, placed)
 
 
 def _numpy(parameter: Tensor) -> Numbers:
     return np.array(parameter.detach().numpy())
 
 
-def _columns(table: Tensor) -> Numbers:
-    return np.ascontiguousarray(_numpy(table).T)
+def _columns(table: Tensor, live: Ints | None = None) -> Numbers:
+    own = table.detach().numpy()
+    return np.ascontiguousarray((own if live is None else own[:, live]).T)

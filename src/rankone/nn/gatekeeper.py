@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from rankone.arrays import Floats, Ints
@@ -51,6 +52,8 @@ class Gatekeeper:
         if gates[0].any() or 0 in rows[0] or len(np.intersect1d(*rows)):
             return None
         if places is None and len(rows[1]):
+            return None
+        if len(torch.unique(layer.writes)) < len(layer.writes):  # a case that nobody needs
             return None
         written = np.zeros(table.shape[1], bool)  # by attention
         for head in network.blocks[0].attention.heads:

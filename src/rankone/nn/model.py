@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
 from pathlib import Path
@@ -18,7 +19,8 @@ from rankone.corpus.read import read_like
 from rankone.errors import ModelError, SettingError
 from rankone.nn import store
 from rankone.nn.classifier import TokenClassifier
-from rankone.nn.evaluate import Evaluator, Numbers
+from rankone.nn.evaluate import Evaluator, Numbers, coordinates
+from rankone.nn.memory import Made, Memory
 from rankone.nn.ragged import cut
 from rankone.nn.store import Words
 
@@ -30,7 +32,8 @@ class Model:
     """Row i of the token table is ``vocabulary[i]``; the last row is for all other words.
 
     ``reading`` says how the corpus was read (columns, scheme, case), so that other text can be
-    read the same way.
+    read the same way. ``made`` has the settings that a model was constructed with, if it can be
+    changed, and ``memory`` its sentences, if it is editable.
     """
 
     def __init__(
@@ -39,10 +42,18 @@ class Model:
         vocabulary: Words | Callable[[], Words],
         labels: Words,
         reading: Mapping[str, Any] | None = None,
+        made: Made | None = None,
+        memory: Memory | Callable[[], Memory] | None = None,
     ) -> None:
-        """The vocabulary may be a function, which is called when words are first asked for."""
+        """Vocabulary and memory may be functions, which are called when they are first asked
+        for."""
         self.network, self._vocabulary = network, vocabulary
         self.labels, self.reading = labels, dict(reading or {})
+        self.made, self._memory = made, memory
+
+    @cached_property
+    def memory(self) -> Memory | None:
+        return self._memory() if callable(self._memory) else self._memory
 
     @cached_property
     def vocabulary(self) -> Words:
@@ -53,7 +64,9 @@ class Model:
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and other processes: the words themselves, not the way to get them."""
-        return {**self.__dict__, "_vocabulary": self.vocabulary}
+        memory = None if self.memory is None else replace(self.memory, state=None)
+        own = {name: x for name, x in self.__dict__.items() if name != "memory"}
+        return {**own, "_vocabulary": self.vocabulary, "_memory": memory}
 
     @property
     def positions(self) -> int:
@@ -108,6 +121,8 @@ class Model:
                 remedy="give a model that memorize wrote",
             )
         weight, bias = head.weight.detach().numpy(), head.bias.detach().numpy()
+        seen = coordinates(head)
+        weight = weight if seen is None else np.ascontiguousarray(weight[:, seen])
 
         def read(features: Numbers) -> Ints:
             found = np.empty(features.shape[1], dtype=np.int64)
@@ -125,7 +140,7 @@ class Model:
 
         pieces = cut(offsets, self.network.shape.positions)
         with np.errstate(over="ignore", invalid="ignore"):  # checked at the end
-            found = Evaluator(self.network).run(token_ids, pieces, read)
+            found = Evaluator(self.network, only=seen).run(token_ids, pieces, read)
         return np.asarray(found, dtype=np.int64)
 
     def save(
@@ -136,7 +151,10 @@ class Model:
 
     def files(self, *, report: Mapping[str, Any] | None = None) -> dict[str, bytes]:
         """What `save` writes."""
-        return store.contents_of(self.network, self.vocabulary, self.labels, self.reading, report)
+        words, memory = self.vocabulary, self.memory
+        return store.contents_of(
+            self.network, words, self.labels, self.reading, report, self.made, memory
+        )
 
     @cached_property
     def _index(self) -> dict[str, int]:

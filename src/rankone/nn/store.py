@@ -34,6 +34,7 @@ from rankone.nn import hub
 from rankone.nn.classifier import Architecture, TokenClassifier, dtype_name
 from rankone.nn.gated import GatedFeedForward
 from rankone.nn.kinds import ATTENTIONS
+from rankone.nn.memory import Made, Memory
 
 FORMAT, VERSION = "rankone", 1
 ANEW = "write the directory again"
@@ -41,13 +42,14 @@ HERE = "name a directory that memorize, or a finished train, wrote"
 ONE_RUN = "take all files of the directory from one run"
 WHOLE = GatedFeedForward.WHOLE  # tensors of whole numbers
 SMALL = 1 << 22  # bytes of weights that are faster copied than mapped
-WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE = FILES = (
+WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE, MEMORY = FILES = (
     "model.safetensors",
     "config.json",
     "vocabulary.json",
     "labels.json",
     "report.json",
     "certificate.json",  # written by certify, removed when the directory is written again
+    "memory.safetensors",  # the sentences of an editable model
 )
 
 Words = tuple[str, ...]
@@ -74,6 +76,7 @@ class Config:
     network: Architecture
     reading: Reading
     vocabulary_crc32: int = -1  # without one, the vocabulary is checked when a model is loaded
+    made: Made | None = None
 
 
 def save(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
@@ -93,6 +96,8 @@ def contents_of(
     labels: Sequence[str],
     reading: Mapping[str, Any],
     report: Mapping[str, Any] | None = None,
+    made: Made | None = None,
+    memory: Memory | None = None,
 ) -> dict[str, bytes]:
     """The files of a model directory."""
     words = dump(list(vocabulary))
@@ -104,12 +109,16 @@ def contents_of(
         "reading": dict(reading),
         "vocabulary_crc32": crc32(words),
     }
+    if made is not None:
+        config["made"] = dict(made)
     contents = {
         WEIGHTS: serialize(weights, metadata={"format": "pt"}),  # what transformers asks for
         CONFIG: dump(config, indent=2),
         VOCABULARY: words,
         LABELS: dump(list(labels), indent=2),
     }
+    if memory is not None:
+        contents[MEMORY] = memory.to_bytes()
     return contents if report is None else {**contents, REPORT: dump(dict(report), indent=2)}
 
 
@@ -120,7 +129,14 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
 
 def load(
     directory: str | os.PathLike[str],
-) -> tuple[TokenClassifier, Callable[[], Words], Words, dict[str, Any]]:
+) -> tuple[
+    TokenClassifier,
+    Callable[[], Words],
+    Words,
+    dict[str, Any],
+    Made | None,
+    Callable[[], Memory] | None,
+]:
     """The parts of a model; refuses files that do not fit together. The layout of Hugging Face is
     accepted too.
 
@@ -152,7 +168,10 @@ def load(
 
         if config.vocabulary_crc32 != crc32(data):
             vocabulary()  # it was changed, so it may be refused
-    return _network(config.network, home / WEIGHTS), vocabulary, labels, dict(config.reading)
+    network, memory = _network(config.network, home / WEIGHTS), None
+    if config.made is not None and (home / MEMORY).exists():
+        memory = partial(Memory.read, home / MEMORY, config.network.vocabulary - 1, len(labels))
+    return network, vocabulary, labels, dict(config.reading), config.made, memory
 
 
 def _config(found: dict[str, Any], path: Path) -> Config:

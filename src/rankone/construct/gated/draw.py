@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,175 +13,67 @@ from torch import nn
 
 from rankone.arrays import Floats, Ints
 from rankone.construct.contextual_mapping import tensor
-from rankone.construct.gated.codes import LARGEST, codes, coordinates_for
-from rankone.construct.gated.keys import below, hash_positions, hash_words, stream, uniform
-from rankone.construct.gated.units import Groups, Units, find_units
+from rankone.construct.gated.tables import (
+    KEY,
+    QUERY,
+    STEP,
+    LabelCodes,
+    Layout,
+    Tables,
+    make_tables,
+    usual_labels,
+)
+from rankone.construct.gated.units import (
+    Contexts,
+    Fitting,
+    Groups,
+    Units,
+    directions_for,
+    fit_units,
+    least_units,
+    with_exceptions,
+)
 from rankone.construct.problem import Problem, end_to_end, joined
 from rankone.errors import PrecisionError
-from rankone.kernels import rank1_attention_ragged
-from rankone.nn import Architecture, Block, SelfAttention, TokenClassifier
+from rankone.nn import Architecture, Block, Model, SelfAttention, TokenClassifier
 from rankone.nn.gated import GatedFeedForward
 from rankone.nn.layers import module_of
+from rankone.nn.memory import COLUMNS, Made, Memory
 from rankone.plural import plural
-from rankone.spans import spans
 
-CODE = 48  # coordinates of the code of a word: 3e13 codes
-QUERY = 2.0  # scores lie in [-3, 3]
-KEY, STEP = 1.0, 0.5  # keys and values of words lie in [-1, 1], those of positions in [-1/2, 1/2]
 HEADS = (2, 3, 4, 6, 8)  # tried one after the other where the user does not say
-ONE_HOT = 32  # so many labels have a coordinate each; more of them share digits
-BASE = 16  # of the digits
 OFF = 0.2  # how far the function of a group may be off, relative to its height
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Where in a vector things are: the code of the word, that of the position, a constant, keys
-    and values, the averages, the label."""
-
-    word: int
-    position: int
-    heads: int
-    label: int
-
-    @property
-    def one(self) -> int:
-        return self.word + self.position
-
-    def key(self, head: int) -> int:
-        return self.one + 1 + 2 * head
-
-    def value(self, head: int) -> int:
-        return self.key(head) + 1
-
-    @property
-    def averages(self) -> Ints:
-        return self.one + 1 + 2 * self.heads + np.arange(self.heads)
-
-    @property
-    def labels(self) -> Ints:
-        return self.one + 1 + 3 * self.heads + np.arange(self.label)
-
-    @property
-    def dim(self) -> int:
-        return self.one + 1 + 3 * self.heads + self.label
-
-
-@dataclass(frozen=True)
-class LabelCodes:
-    """A row per label in few coordinates, the head that reads them, and how high a peak must be."""
-
-    rows: Floats
-    weight: Floats
-    bias: Floats
-    height: float
-    one_hot: bool
-
-    @classmethod
-    def of(cls, count: int) -> LabelCodes:
-        """A coordinate per label, or digits: the label whose digits are nearest wins."""
-        if count <= ONE_HOT:
-            return cls(np.eye(count), np.eye(count), np.zeros(count), 2.0, True)
-        size = 1
-        while BASE**size < count:
-            size += 1
-        numbers = np.arange(count)
-        digits = np.stack([numbers // BASE**i % BASE for i in range(size)], axis=1).astype(float)
-        digits -= BASE // 2
-        return cls(digits, 2 * digits, -(digits**2).sum(1), 1.0, False)
-
-
-@dataclass(frozen=True)
-class Tables:
-    """The vectors of words (the last one for all others) and of positions."""
-
-    layout: Layout
-    table: Floats
-    positions: Floats | None
-
-    def averages(self, problem: Problem) -> Floats:
-        """What the heads add to every token, (tokens, heads)."""
-        offsets, columns = end_to_end(problem.parts), []
-        ids = joined([part.token_ids for part in problem.parts])
-        places = joined([part.positions for part in problem.parts])
-        for head in range(self.layout.heads):
-            seen = []
-            for at in (self.layout.key(head), self.layout.value(head)):
-                seen.append(np.take(self.table[:, at], ids))
-                if self.positions is not None:
-                    seen[-1] += np.take(self.positions[:, at], places)
-            out = np.empty(len(ids))
-            for first, last in spans(offsets):
-                a, b = int(offsets[first]), int(offsets[last])
-                key, value = (column[a:b] for column in seen)
-                query = np.full(b - a, QUERY)
-                chunk = offsets[first : last + 1] - a
-                out[a:b] = rank1_attention_ragged(query, key, value, chunk, causal=problem.causal)
-            columns.append(out)
-        return np.stack(columns, axis=1)
-
-
-def usual_labels(problem: Problem) -> Ints:
-    """The most frequent label of every word over its contexts, and of all of them for the rest."""
-    corpus, contexts = problem.corpus, problem.contexts
-    words = joined([part.token_ids for part in problem.parts])[contexts]
-    labels, count = problem.labels[contexts], len(corpus.label_names)
-    size = len(corpus.vocabulary)
-    pairs, often = np.unique(words * count + labels, return_counts=True)
-    order = np.lexsort((pairs, -often))  # of two that are equally frequent, the first
-    usual = np.full(size + 1, np.bincount(labels).argmax())
-    usual[(pairs // count)[order][::-1]] = (pairs % count)[order][::-1]
-    return usual
-
-
-def make_tables(problem: Problem, salt: int, heads: int, usual: Ints, labels: LabelCodes) -> Tables:
-    """Codes, keys and values from hashes; a longer code where two words have the same one."""
-    words, length = problem.corpus.vocabulary, problem.length
-    size = CODE
-    while True:
-        hashes = hash_words(words, salt + (size << 32))
-        numbers = below(stream(hashes, 0), comb(size, size // 2))
-        if len(np.unique(numbers)) == len(numbers):
-            break
-        size += 2
-        assert size <= LARGEST
-    placed = coordinates_for(length) if problem.placed else 0
-    layout = Layout(size, placed, heads, labels.rows.shape[1])
-    table = np.zeros((len(words) + 1, layout.dim))
-    table[:, :size] = codes(numbers, size)
-    table[:, layout.one] = 1.0
-    table[:, layout.labels] = labels.rows[usual]
-    keyed = hash_words(words, salt)
-    positions, placed_hashes = None, hash_positions(length, salt)
-    if problem.placed:
-        positions = np.zeros((length, layout.dim))
-        positions[:, size : size + placed] = codes(np.arange(length), placed)
-    for head in range(heads):
-        for i, at in enumerate((layout.key(head), layout.value(head))):
-            table[:, at] = uniform(stream(keyed, 2 * head + i + 1), KEY)
-            if positions is not None:
-                positions[:, at] = uniform(stream(placed_hashes, 2 * head + i + 1), STEP)
-    return Tables(layout, table, positions)
-
-
-@dataclass(frozen=True)
 class GatedDraft:
-    """Units and groups, and the network where none of them is too far off."""
+    """Units and groups, and the network where none of them is too far off.
+
+    ``averages`` is what the heads add to every token. ``failed`` names, for every smaller number of
+    heads that was tried, a word whose groups it cannot hold.
+    """
 
     problem: Problem
     tables: Tables
+    averages: Floats
     usual: Ints
     label_codes: LabelCodes
     groups: Groups
     units: Units
+    failed: Mapping[int, str]
 
     @property
     def min_gap(self) -> float:
-        return self.groups.min_gap
+        return self.units.widest(self.label_codes.height)
 
     @property
     def fits(self) -> bool:
-        return bool(self.groups.off.max(initial=0.0) <= OFF)
+        return fits(self.groups)
+
+    @property
+    def least_units(self) -> int:
+        contexts, (ids, _) = self.problem.contexts, self.problem.columns
+        return least_units(ids[contexts], self.problem.labels[contexts], self.usual)
 
     @cached_property
     def network(self) -> TokenClassifier | None:
@@ -189,11 +82,28 @@ class GatedDraft:
     def hopeful(self, before: GatedDraft | None) -> bool:
         return before is None
 
+    def closest(self) -> tuple[int, int, float]:
+        """Two contexts of the worst group with different labels, and their distance."""
+        problem, worst = self.problem, int(self.groups.off.argmax())
+        word, position = int(self.groups.word[worst]), int(self.groups.position[worst])
+        tokens = problem.contexts
+        ids, places = problem.columns
+        mine = (ids[tokens] == word) & ((position < 0) | (places[tokens] == position))
+        tokens = tokens[mine]
+        labels, a = problem.labels[tokens], self.averages[tokens]
+        best = (int(tokens[0]), int(tokens[-1]), np.inf)
+        for i in range(len(tokens)):
+            distance = np.abs(a - a[i]).max(1) + np.where(labels == labels[i], np.inf, 0.0)
+            j = int(distance.argmin())
+            if distance[j] < best[2]:
+                best = (int(tokens[i]), int(tokens[j]), float(distance[j]))
+        return best
+
     def refusal(self, draws: int) -> PrecisionError:
         """Name the two contexts of the worst group that are closest."""
         name = "float32" if self.problem.dtype == "float32" else "float64"
         heads = self.tables.layout.heads
-        one, two, distance = self.groups.closest()
+        one, two, distance = self.closest()
         (word, here), (_, there) = self.problem.named(one), self.problem.named(two)
         remedy = f"give more heads ({2 * heads})"
         if name == "float32":
@@ -207,21 +117,38 @@ class GatedDraft:
         )
 
 
+def fits(groups: Groups) -> bool:
+    return bool(groups.off.max(initial=0.0) <= OFF)
+
+
+def fitting_for(problem: Problem, heads: int, labels: LabelCodes) -> Fitting:
+    directions = directions_for(heads, problem.directions)
+    return Fitting(problem.dtype, directions, labels.height, labels.one_hot, problem.placed)
+
+
+def salt_of(rng: np.random.Generator) -> int:
+    """What goes into the hashes of a draw."""
+    return int(rng.integers(1 << 31))
+
+
 def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
     """As few heads as the precision needs, or as many as were asked for."""
-    salt = int(rng.integers(1 << 31))
+    salt = salt_of(rng)
     usual = usual_labels(problem)
     label_codes = LabelCodes.of(len(problem.corpus.label_names))
-    draft: GatedDraft | None = None
+    ids, places = problem.columns
+    failed: dict[int, str] = {}
     for heads in (problem.heads,) if problem.heads else HEADS:
         tables = make_tables(problem, salt, heads, usual, label_codes)
-        groups, units = find_units(
-            problem, tables.averages(problem), usual, label_codes.height, label_codes.one_hot
+        averages = tables.averages(ids, places, end_to_end(problem.parts), problem.causal)
+        contexts = Contexts.of(problem, averages, with_exceptions(problem, usual))
+        groups, units = fit_units(contexts, usual, fitting_for(problem, heads, label_codes))
+        draft = GatedDraft(
+            problem, tables, averages, usual, label_codes, groups, units, dict(failed)
         )
-        draft = GatedDraft(problem, tables, usual, label_codes, groups, units)
         if draft.fits:
             break
-    assert draft is not None
+        failed[heads] = problem.corpus.vocabulary[groups.word[groups.off.argmax()]]
     return draft
 
 
@@ -298,3 +225,15 @@ def heads_of(layout: Layout, dtype: torch.dtype) -> SelfAttention:
         attention.value[h, 0, layout.value(h)] = 1.0
         attention.output[h, int(layout.averages[h]), 0] = 1.0
     return attention
+
+
+def model_of(draft: GatedDraft, reading: Mapping[str, Any], made: Made, *, editable: bool) -> Model:
+    """The model of a draft; an editable one holds its corpus, and the draft for the next change."""
+    network, parts = draft.network, draft.problem.parts
+    assert network is not None
+    memory = None
+    if editable:
+        ids, labels = (joined([getattr(part, name) for part in parts]) for name in COLUMNS[:2])
+        memory = Memory(ids, labels, end_to_end(parts), draft if len(parts) == 1 else None)
+    first = parts[0]
+    return Model(network, first.vocabulary, first.label_names, reading, made, memory)

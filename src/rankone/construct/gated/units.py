@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankone import choices
 from rankone.arrays import Floats, Ints
 from rankone.construct.problem import Problem, joined
 
 FEW = 256  # contexts of a word that may share one group, whatever their positions
 WIDE = 10.0  # gaps are wanted that are so many times as wide as the noise at their ends
-DIRECTIONS = 64  # tried for every group
+DIRECTIONS = 64  # tried for every group, at most
 GRID = 64  # coordinates of directions are multiples of 1 / GRID
-BUDGET = 0.1  # how far off a group may be before a way with wider gaps is tried
+BUDGET = 0.1  # how far off a group may be before a way with wider gaps is tried, in float32
+FINE_BUDGET = 1e-7  # and in float64
 MEAN_SIZE = 0.6  # of a value, about
 
 
@@ -29,96 +31,123 @@ class Units:
     bias: Floats
     amplitude: Floats
 
+    def widest(self, height: float) -> float:
+        """The smallest gap that a unit bridges: infinite if there is none."""
+        steep = np.abs(self.slopes).sum(1) * np.abs(self.amplitude)
+        return float(height / steep.max()) if steep.any() else np.inf
+
 
 @dataclass(frozen=True)
 class Groups:
-    """The contexts of the groups (`first` to `last` of the columns), and how far off each is."""
+    """A row per group: word, position (-1: any), and how far off its function may be, relative to
+    its height."""
 
-    first: Ints
-    last: Ints
+    word: Ints
+    position: Ints
     off: Floats
-    tokens: Ints
-    labels: Ints
-    averages: Floats
-    least_units: int  # for this kind of readout: one for every label of a word but the usual one
-    min_gap: float
-
-    def closest(self) -> tuple[int, int, float]:
-        """Two contexts of the worst group with different labels, and their distance."""
-        worst = int(self.off.argmax())
-        part = slice(self.first[worst], self.last[worst])
-        tokens, labels, a = self.tokens[part], self.labels[part], self.averages[part]
-        best = (int(tokens[0]), int(tokens[-1]), np.inf)
-        for i in range(len(tokens)):
-            distance = np.abs(a - a[i]).max(1) + np.where(labels == labels[i], np.inf, 0.0)
-            j = int(distance.argmin())
-            if distance[j] < best[2]:
-                best = (int(tokens[i]), int(tokens[j]), float(distance[j]))
-        return best
 
 
-def directions_for(heads: int) -> Floats:
+def directions_for(heads: int, count: int = DIRECTIONS) -> Floats:
     """The same for every corpus: single heads first, then others, their sizes adding up to 1."""
     rng = np.random.default_rng(heads)
     drawn = rng.standard_normal((DIRECTIONS, heads))
     drawn /= np.abs(drawn).sum(1, keepdims=True)
     found = np.concatenate([np.eye(heads), np.rint(drawn * GRID) / GRID])
-    return found[: len(drawn)] if heads > 1 else np.eye(1)
+    return found[: min(count, DIRECTIONS)] if heads > 1 else np.eye(1)
 
 
-def find_units(
-    problem: Problem, averages: Floats, usual: Ints, height: float, one_hot: bool
-) -> tuple[Groups, Units]:
-    """Units for every word that has other labels than its usual one."""
+@dataclass(frozen=True)
+class Fitting:
+    """What decides on the units of a group, besides its contexts."""
+
+    dtype: choices.Dtype
+    directions: Floats
+    height: float  # what a wanted label gets at least
+    one_hot: bool  # every label has a coordinate
+    placed: bool  # there are positions
+    few: int = FEW  # contexts of a word that may share one group; below 0: never
+
+    @property
+    def unit(self) -> float:
+        """Of rounding."""
+        return 2.0**-24 if self.dtype == "float32" else 2.0**-53
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Contexts with their word, position (0 if there are none), wanted label, averages, and the
+    number of tokens that attention averages over. The order is by word, position, averages: it must
+    not depend on where in the corpus a context stands."""
+
+    words: Ints
+    places: Ints
+    labels: Ints
+    averages: Floats
+    seen: Ints
+
+    @classmethod
+    def of(cls, problem: Problem, averages: Floats, tokens: Ints) -> Contexts:
+        """Those of these tokens; `averages` has a row for every token."""
+        ids, places = (column[tokens] for column in problem.columns)
+        places = places if problem.placed else np.zeros(len(tokens), np.int64)
+        order = np.lexsort((*averages[tokens].T, places, ids))
+        tokens = tokens[order]
+        labels, seen = problem.labels[tokens], seen_tokens(problem, tokens)
+        return cls(ids[order], places[order], labels, averages[tokens], seen)
+
+
+def with_exceptions(problem: Problem, usual: Ints) -> Ints:
+    """The contexts of words that have another label than their usual one somewhere."""
+    contexts, (ids, _) = problem.contexts, problem.columns
+    words, several = ids[contexts], np.zeros(len(usual), bool)
+    several[words[problem.labels[contexts] != usual[words]]] = True
+    return contexts[several[words]]
+
+
+def fit_units(contexts: Contexts, usual: Ints, fitting: Fitting) -> tuple[Groups, Units]:
+    """Units for these words. A group depends on its own contexts only, and words with few contexts
+    may have one for all positions."""
     from rankone.kernels.compiled.group_units import fit_words  # compiled code: loaded when used
 
-    contexts, ids = problem.contexts, joined([part.token_ids for part in problem.parts])
-    places = joined([part.positions for part in problem.parts])
-    words, labels = ids[contexts], problem.labels[contexts]
-    several = np.zeros(len(usual), bool)
-    several[words[labels != usual[words]]] = True
-    kept = contexts[several[words]]
-    where = places[kept] if problem.placed else np.zeros(len(kept), np.int64)
-    # the order must not depend on where in the corpus a context stands
-    order = np.lexsort((*averages[kept].T, where, ids[kept]))
-    kept, where = kept[order], where[order]
-    words, labels, a = ids[kept], problem.labels[kept], np.ascontiguousarray(averages[kept])
-    bounds = np.flatnonzero(np.diff(words, prepend=-1, append=-1))
-    unit = 2.0**-24 if problem.dtype == "float32" else 2.0**-53
-    terms = 8.0 + MEAN_SIZE * (8.0 + 2.0 * seen_tokens(problem, kept))
-    noise = np.asarray(unit * terms, dtype=np.float64)
+    words, bounds = contexts.words, np.flatnonzero(np.diff(contexts.words, prepend=-1, append=-1))
+    terms = 8.0 + MEAN_SIZE * (8.0 + 2.0 * contexts.seen)
     whole, other, groups, off = fit_words(
         bounds,
-        where,
-        labels,
-        a,
-        noise,
+        contexts.places,
+        contexts.labels,
+        contexts.averages,
+        np.asarray(fitting.unit * terms, dtype=np.float64),
         usual[words[bounds[:-1]]],
-        directions_for(a.shape[1]),
-        FEW,
+        fitting.directions,
+        fitting.few,
         WIDE,
-        unit,
-        BUDGET if problem.dtype == "float32" else 1e-7,
-        one_hot,
-        height,
+        fitting.unit,
+        BUDGET if fitting.dtype == "float32" else FINE_BUDGET,
+        fitting.one_hot,
+        fitting.height,
     )
+    first = groups[:, 2]
+    position = np.where((groups[:, 4] > 0) & fitting.placed, contexts.places[first], -1)
     count = groups[:, 1] - groups[:, 0]
-    at = np.repeat(groups[:, 2], count)
-    placed = np.repeat(groups[:, 4], count) * problem.placed > 0
+    at = np.repeat(first, count)
     units = Units(
         words[at],
-        np.where(placed, where[at], -1),
+        np.repeat(position, count),
         usual[words[at]],
         whole[:, 1],
-        other[:, 0, None] * directions_for(a.shape[1])[whole[:, 0]],
+        other[:, 0, None] * fitting.directions[whole[:, 0]],
         other[:, 1],
         other[:, 2],
     )
-    pairs = np.unique(words * (labels.max(initial=0) + 1) + labels)
-    least = len(pairs) - len(bounds) + 1
-    gap = np.abs(other[:, 0] * other[:, 2])
-    widest = float(height / gap.max(initial=0.0)) if gap.any() else np.inf
-    return Groups(groups[:, 2], groups[:, 3], off, kept, labels, a, least, widest), units
+    return Groups(words[first], position, off), units
+
+
+def least_units(words: Ints, labels: Ints, usual: Ints) -> int:
+    """A lower bound for this kind of readout: a unit for every label of a word but its usual one,
+    since no unit speaks for two labels or in two words."""
+    other = labels != usual[words]
+    pairs = words[other] * (int(labels.max(initial=0)) + 1) + labels[other]
+    return len(np.unique(pairs))
 
 
 def seen_tokens(problem: Problem, tokens: Ints) -> Ints:
