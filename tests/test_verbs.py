@@ -39,6 +39,10 @@ def checked(_: Path) -> Any:
 VERBS: dict[str, Callable[[Path], Any]] = {
     "inspect": lambda _: rankone.inspect("toy"),
     "memorize": lambda _: rankone.memorize("toy"),
+    "edit": lambda _: rankone.edit(
+        rankone.memorize("toy", construction="gated", editable=True).model,
+        learn=[(["a"], [rankone.read_corpus("toy").label_names[0]])],
+    ),
     "certify": lambda _: rankone.certify(rankone.memorize("toy").model, "toy"),
     "compare": lambda _: rankone.compare("toy", constructions=["line", "kajitsuka2024-deep"]),
     "explain": lambda _: rankone.explain(rankone.read_corpus("toy"), seconds=0),

@@ -34,6 +34,7 @@ SPEAK: dict[str, tuple[str, ...]] = {
     "training": ("train",),
     "construct/problem.py": ("memorize",),
     "construct/exact.py": ("compare", "memorize"),
+    "construct/edit.py": ("edit",),
     "corpus/join.py": ("inspect",),
     "cli/audit_settings.py": ("inspect",),
     "cli/audit_tables.py": ("inspect",),

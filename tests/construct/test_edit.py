@@ -15,7 +15,7 @@ import rankone
 from rankone.construct.gated import change, draw, units
 from rankone.construct.gated.splice import by_appearance
 from rankone.corpus import Corpus
-from rankone.errors import ConflictError, CorpusError, ModelError, RankOneError
+from rankone.errors import ConflictError, CorpusError, ModelError, RankOneError, SettingError
 from rankone.nn.memory import Memory
 
 Pairs = list[tuple[list[str], list[str]]]
@@ -150,6 +150,8 @@ def test_a_saved_model_remembers(tmp_path: Path) -> None:
     other = made([*now, new], editable=True, dtype="float32").model
     saved = (tmp_path / "next" / "memory.safetensors").read_bytes()
     assert saved == other.files()["memory.safetensors"]
+    with pytest.raises(SettingError, match="holds its own corpus"):
+        rankone.learn(again, [new], corpus=corpus)
     plain = made(corpus, dtype="float32")
     assert "memory.safetensors" not in plain.model.files()
 
@@ -185,10 +187,10 @@ def test_forgetting_goes_by_words_and_labels() -> None:
     found = rankone.forget(model, [["a", "b"]])
     assert found.forgotten == 3
     assert found.model.vocabulary == ("c",)
-    with pytest.raises(CorpusError, match=r"sentence 2(?s:.*)'a b' with other labels only"):
+    with pytest.raises(CorpusError, match=r"sentence 2: 'a b' stands(?s:.*)other labels only"):
         rankone.forget(model, [start[3], (["a", "b"], ["Y", "Y"])])
     for strange in ((["a"], ["X"]), (["d"], ["X"])):
-        with pytest.raises(CorpusError, match="not at all"):
+        with pytest.raises(CorpusError, match="is not a sentence of"):
             rankone.forget(model, [strange])
     with pytest.raises(CorpusError, match="nothing would be left"):
         rankone.forget(model, [start[0], start[1], start[3]])

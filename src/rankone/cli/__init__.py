@@ -20,6 +20,7 @@ from rankone.errors import RankOneError
 COMMANDS = {
     "inspect": "Find contradicting rows, leaks, likely errors, and the best possible score.",
     "memorize": "Build a one-layer rank-1 Transformer that labels every token of the file right.",
+    "edit": "Add sentences to a gated model, or take some out, without making it anew.",
     "certify": "Prove or refute that the weights tell all contexts apart and label every token "
     "right.",
     "explain": "Compare the proof with the facts: digits it needs, the gap it promises, the gap "

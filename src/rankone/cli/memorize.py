@@ -39,9 +39,15 @@ class Building:
     ] = "merged"
     heads: Annotated[
         int | None,
-        option("Heads of `gated`; by default as few as precision needs.", "H", min=1, max=64),
+        option("Heads of `gated` (default: as few as the precision needs).", "H", min=1, max=64),
     ] = None
-    dtype: Annotated[choices.Dtype, option("What the weights of `gated` are.")] = "float64"
+    dtype: Annotated[choices.Dtype, option("Precision of the weights of `gated`.")] = "float64"
+    directions: Annotated[
+        int, option("Directions that `gated` tries for every group of units.", "N", min=1, max=64)
+    ] = 64
+    editable: Annotated[
+        bool, flag("Keep the sentences in the model, for `edit` (`gated` only).", "--editable")
+    ] = False
     strict: Annotated[bool, flag("Refuse labels that contradict each other.", "--strict")] = False
     max_length: options.MaxLength = None
     verify: Annotated[
@@ -122,12 +128,15 @@ def _show(result: Memorized, remarks: list[str], asked: str) -> None:
 
     seconds = result.seconds
     right = result.tokens - result.wrong
+    heads, least = result.model.network.shape.heads, result.least_units
+    units = f"{result.hidden_units:,}"
+    units += "" if least is None else f" (this kind of readout needs {least:,} or more)"
     console.print_table(
-        f"{result.source}: one layer, {plural(result.settings['heads'], 'head')}, rank 1",
+        f"{result.source}: one layer, {plural(heads, 'head')}, rank 1",
         [
             ("tokens right", f"{right:,} of {result.tokens:,} ({result.accuracy:.4%})"),
             ("tokens wrong", f"{result.wrong:,} ({result.unavoidable:,} unavoidable)"),
-            ("hidden units", f"{result.hidden_units:,}"),
+            ("hidden units", units),
             ("parameters", f"{result.parameters:,} (paper: {result.paper_parameters:,})"),
             ("largest output error", f"{result.max_error:.1e} (labels are 1 apart)"),
             ("margin", f"{result.margin:.6f}"),

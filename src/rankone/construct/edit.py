@@ -27,7 +27,7 @@ from rankone.construct.problem import RESERVE, position_rows
 from rankone.construct.verify import check_outputs, outputs
 from rankone.corpus import Corpus
 from rankone.documents import figures
-from rankone.errors import CorpusError, ModelError
+from rankone.errors import CorpusError, ModelError, SettingError
 from rankone.nn import Evaluator, Model, TokenClassifier
 from rankone.nn.memory import Made, Memory
 from rankone.plural import plural
@@ -43,7 +43,9 @@ class Edited:
     ``learned`` and ``forgotten`` count sentences, copies included. ``groups`` were fitted anew, of
     ``words`` words; ``rebuilt`` says why the whole model was made again, where it was. ``wrong``
     counts the tokens of the changed corpus that every function of the model's input gets wrong.
-    ``checked`` tokens went through the new network: the sentences of all groups that were fitted.
+    ``checked`` tokens went through the new network: what was learned, and all sentences with
+    contexts of groups that were fitted. ``seconds``: `prepare` is 0 if the model was made, or
+    changed, in the same process with its corpus kept; else it is made again first.
     """
 
     model: Model
@@ -57,7 +59,7 @@ class Edited:
     before: int
     checked: int
     rebuilt: str | None
-    seconds: float
+    seconds: dict[str, float]
 
     def __repr__(self) -> str:
         done = f"{plural(self.learned, 'sentence')} learned, {self.forgotten:,} forgotten"
@@ -99,20 +101,22 @@ def edit(
     corpus: Sentences | None = None,
 ) -> Edited:
     """Forget first, then learn."""
-    started = time.perf_counter()
+    clock = [time.perf_counter()]
     if model.made is None:
         raise ModelError(
             "this model cannot be changed: only those of the construction gated can",
-            remedy="memorize with construction='gated' (--construction gated)",
+            remedy="memorize with construction='gated' (rankone memorize --construction gated)",
         )
     old = draft_of(model, corpus)
+    clock.append(time.perf_counter())
     out = _forgotten(model, old.problem.corpus, forget)
     more = None if learn is None else _read(model, learn, labelled=True)
     cut = splice(old.problem.corpus, out, more)
     if cut is None:
         raise CorpusError("nothing would be left", remedy="forget fewer sentences")
     found = _changed(old, cut, model.made)
-    checked = None if isinstance(found, str) else _verified(found)
+    clock.append(time.perf_counter())
+    checked = None if isinstance(found, str) else _verified(found, cut)
     if isinstance(found, str) or checked is None:
         rebuilt = found if isinstance(found, str) else "rounding would leave too little room"
         new, groups, checked = _made_of(cut.corpus, model.made), 0, cut.corpus.n_tokens
@@ -121,6 +125,7 @@ def edit(
     asked = cut.corpus.label_ids >= 0
     holding = model.memory is not None
     changed = model_of(new, model.reading, model.made, editable=holding)
+    clock.append(time.perf_counter())
     return Edited(
         model=changed,
         learned=0 if more is None else more.n_sentences,
@@ -133,13 +138,15 @@ def edit(
         before=model.network.shape.hidden,
         checked=checked,
         rebuilt=rebuilt,
-        seconds=time.perf_counter() - started,
+        seconds=dict(zip(("prepare", "change", "verify"), np.diff(clock).tolist(), strict=True)),
     )
 
 
 def draft_of(model: Model, corpus: Sentences | None = None) -> GatedDraft:
     """The draft that the model was assembled from: kept, or made again from its corpus."""
     memory = model.memory
+    if memory is not None and corpus is not None:
+        raise SettingError("this model holds its own corpus", remedy="leave out corpus (--corpus)")
     if memory is not None and isinstance(memory.state, GatedDraft):
         return memory.state
     assert model.made is not None
@@ -150,8 +157,8 @@ def draft_of(model: Model, corpus: Sentences | None = None) -> GatedDraft:
     else:
         raise ModelError(
             "this model does not hold its corpus",
-            remedy="name the corpus (corpus=..., --corpus FILE), or memorize with editable=True "
-            "(--editable)",
+            remedy="name the corpus (corpus=..., --corpus FILE), or make the model with "
+            "editable=True (rankone memorize --editable)",
         )
     draft = _made_of(own, model.made)
     if not _same(model_of(draft, model.reading, model.made, editable=False), model):
@@ -215,13 +222,12 @@ def _forgotten(model: Model, corpus: Corpus, sentences: Sentences | None) -> Int
         copies = finder.copies(words, labels)
         if not len(copies):
             alike = labels is not None and len(finder.copies(words, None))
-            what = "with other labels only" if alike else "not at all"
             raise CorpusError(
-                f"the model's corpus has the sentence {_shown(words)} {what}",
-                where=place,
-                remedy="give sentences as they stand in the corpus, or leave out their labels"
+                f"{_shown(words)} stands in the model's corpus with other labels only"
                 if alike
-                else "give sentences as they stand in the corpus",
+                else f"{_shown(words)} is not a sentence of the model's corpus",
+                where=place,
+                remedy="give its labels as they are there, or none" if alike else "leave it out",
             )
         found.append(copies)
     return np.unique(np.concatenate(found))
@@ -261,9 +267,9 @@ def _shown(words: Sequence[str]) -> str:
     return repr(" ".join(words[:SHOWN]) + (" ..." if len(words) > SHOWN else ""))
 
 
-def _verified(found: Changed) -> int | None:
-    """How many tokens went through the new network: all of groups that were fitted, and their
-    sentences. None if too little of the margin is left.
+def _verified(found: Changed, cut: Splice) -> int | None:
+    """How many tokens went through the new network: the sentences that were learned, and those with
+    contexts of groups that were fitted. None if too little of the margin is left.
 
     Only rows of the table that these sentences need are taken along; what the others do cannot
     have changed.
@@ -271,7 +277,8 @@ def _verified(found: Changed) -> int | None:
     problem, network = found.draft.problem, found.draft.network
     assert network is not None
     corpus, wanted = problem.corpus, problem.labels
-    numbers = np.unique(corpus.sentence_of[found.contexts])
+    more = np.arange(int(cut.kept.sum()), corpus.n_tokens)
+    numbers = np.unique(corpus.sentence_of[np.concatenate([found.contexts, more])])
     if not len(numbers):
         return 0
     tokens = np.flatnonzero(np.isin(corpus.sentence_of, numbers))

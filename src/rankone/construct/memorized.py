@@ -24,11 +24,12 @@ class Memorized:
     that. ``min_gap`` is the smallest distance, along the readout's direction, of two context ids
     that it tells apart, where the border between the cells of two words counts as 1 (None if there
     is nothing to tell apart).
-    ``parameters`` counts every number stored, ``dense_parameters`` what the network would hold with
-    all matrices of eq. 2 and 3 written out, ``paper_parameters`` is what Corollary 1 allows:
-    4 (s + d) + d (2 n N + d). ``dense_error`` is ``max_error`` for the ``dense_tokens`` tokens that
-    also went through the network with its matrices multiplied out, ``dense_difference`` how far
-    its outputs are from the fast path's.
+    ``least_units`` is a lower bound on ``hidden_units`` for the kind of readout that was built
+    (None: not known). ``parameters`` counts every number stored, ``dense_parameters`` what the
+    network would hold with all matrices of eq. 2 and 3 written out, ``paper_parameters`` is what
+    Corollary 1 allows: 4 (s + d) + d (2 n N + d). ``dense_error`` is ``max_error`` for the
+    ``dense_tokens`` tokens that also went through the network with its matrices multiplied out,
+    ``dense_difference`` how far its outputs are from the fast path's.
     ``remarks`` lists the conditions of the paper that the corpus does not meet.
     """
 
@@ -39,6 +40,7 @@ class Memorized:
     wrong: int
     unavoidable: int
     hidden_units: int
+    least_units: int | None
     parameters: int
     dense_parameters: int
     paper_parameters: int

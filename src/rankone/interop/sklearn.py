@@ -65,6 +65,8 @@ class RankOneClassifier(BaseEstimator):
     head_size: int = 1
     heads: int | None = None
     dtype: Dtype = "float64"
+    directions: int = 64
+    editable: bool = False
     readout: Readout = "merged"
     strict: bool = False
     max_length: int | None = None
@@ -132,7 +134,9 @@ def _unpacked(files: Any) -> Model:
         for name in files.keys() & set(FILES):
             Path(home, name).write_bytes(files[name])
         try:
-            return load(home)
+            model = load(home)
+            _ = model.memory  # read before its file is gone
+            return model
         except ModelError as error:  # names a directory that will be gone
             where = f"{where}, {Path(error.where or home).name}"
             raise ModelError(error.what, where=where, remedy=remedy) from None
