@@ -159,7 +159,8 @@ def dense_outputs(
     labels, done = np.empty(len(tokens), dtype=np.int64), 0
     values, errors = np.empty(len(tokens)), np.empty(len(tokens))
     whole = shape.depth > 1
-    for sentences, asking in batches(corpus, tokens, shape.heads, shape.head_size, whole=whole):
+    sizes = shape.heads, shape.head_size, shape.dim
+    for sentences, asking in batches(corpus, tokens, *sizes, whole=whole):
         n = int(corpus.lengths[sentences].max())
         starts = corpus.offsets[sentences][:, None]
         there = np.arange(n) < corpus.lengths[sentences][:, None]
@@ -189,14 +190,14 @@ def dense_outputs(
 
 
 def batches(
-    corpus: Corpus, tokens: Ints, heads: int, head_size: int, *, whole: bool = False
+    corpus: Corpus, tokens: Ints, heads: int, head_size: int, dim: int = 1, *, whole: bool = False
 ) -> Iterator[tuple[Ints, Ints]]:
     """Sentences, and for each a row of places in `tokens` that lie in it; rows may repeat one.
 
     `tokens` are in order. A sentence of n tokens gets as many rows as needed for m of them at a
     time, with m n <= `HELD` over all heads; sentences of similar length are put together. (The
-    limit also holds for the numbers in their keys and, if they are run as a `whole`, for n^2
-    scores each.)
+    limit also holds for the numbers in their vectors and keys and, if they are run as a `whole`,
+    for n^2 scores each.)
     """
     home = corpus.sentence_of[tokens]
     most = np.maximum(1, HELD // (heads * corpus.lengths[home]))
@@ -211,6 +212,7 @@ def batches(
         n = int(corpus.lengths[home[starts[0]]])
         widest = np.maximum.accumulate(counts)
         width = heads * np.maximum(widest, max(head_size, n) if whole else head_size)
+        width = np.maximum(width, dim)
         fits = width * n * np.arange(1, len(starts) + 1) <= HELD
         size = max(1, int(fits.argmin()) if not fits.all() else len(fits))
         inner = np.minimum(np.arange(widest[size - 1]), counts[:size, None] - 1)

@@ -18,10 +18,10 @@ follow the five steps of docs/attention.md, on the cells and nodes that `chebysh
     a short part, score by score                triangle.py           weight_table.py
     all parts of all rows, forward, backward    batch.py              batch.py
 
-For the CPU only: `sentences.py` attends within short sentences, score by score; `group_units.py`
-and `add_units.py` make and run the hidden units of gated layers. They and the steps use
-`polynomials.py` and `exponential.py` (vector code), `threads.py` (work shared by threads) and
-`compiler.py` (machine code on disk).
+For the CPU only: `sentences.py` attends within short sentences, score by score. Gated layers are
+made by `averages.py`, `group_units.py`, `zigzags.py`, `corners.py` and `unit_rows.py`, and run by
+`add_units.py`. They and the steps use `polynomials.py` and `exponential.py` (vector code),
+`threads.py` (work shared by threads) and `compiler.py` (machine code on disk).
 """
 
 from rankone.kernels.batched import rank1_attention

@@ -41,7 +41,7 @@ from rankone.nn.layers import module_of
 from rankone.nn.memory import COLUMNS, Made, Memory
 from rankone.plural import plural
 
-HEADS = (2, 3, 4, 6, 8)  # tried one after the other where the user does not say
+HEADS = (2, 3, 4, 6, 8, 12, 16)  # tried one after the other where the user does not say
 OFF = 0.2  # how far the function of a group may be off, relative to its height
 
 

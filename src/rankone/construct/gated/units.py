@@ -107,11 +107,13 @@ def with_exceptions(problem: Problem, usual: Ints) -> Ints:
 def fit_units(contexts: Contexts, usual: Ints, fitting: Fitting) -> tuple[Groups, Units]:
     """Units for these words. A group depends on its own contexts only, and words with few contexts
     may have one for all positions."""
-    from rankone.kernels.compiled.group_units import fit_words  # compiled code: loaded when used
+    # compiled code: loaded when used
+    from rankone.kernels.compiled.group_units import fit_words
+    from rankone.kernels.compiled.unit_rows import AMPLITUDE, BIAS, DIRECTION, GAIN
 
     words, bounds = contexts.words, np.flatnonzero(np.diff(contexts.words, prepend=-1, append=-1))
     terms = 8.0 + MEAN_SIZE * (8.0 + 2.0 * contexts.seen)
-    whole, other, groups, off = fit_words(
+    labels, rows, groups, off = fit_words(
         bounds,
         contexts.places,
         contexts.labels,
@@ -134,10 +136,10 @@ def fit_units(contexts: Contexts, usual: Ints, fitting: Fitting) -> tuple[Groups
         words[at],
         np.repeat(position, count),
         usual[words[at]],
-        whole[:, 1],
-        other[:, 0, None] * fitting.directions[whole[:, 0]],
-        other[:, 1],
-        other[:, 2],
+        labels,
+        rows[:, GAIN, None] * rows[:, DIRECTION:],
+        rows[:, BIAS],
+        rows[:, AMPLITUDE],
     )
     return Groups(words[first], position, off), units
 
