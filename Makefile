@@ -53,6 +53,7 @@ types: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/memorize.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/gates.py
 	$(BIN)/python benchmarks/separation.py
 	$(BIN)/python benchmarks/certify.py
 	$(BIN)/python benchmarks/attention.py

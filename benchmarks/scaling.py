@@ -25,8 +25,10 @@ SIZES = (200_000, 1_000_000, 5_000_000)
 ROUNDS = 3
 
 
-def zipf_file(tokens: int, path: str, *, every_word: bool = False, seed: int = 0) -> None:
-    """Write a CoNLL file of so many tokens."""
+def zipf_text(
+    tokens: int, *, every_word: bool = False, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Words and labels as numbers, and where sentences end."""
     rng = np.random.default_rng(seed)
     words = int(40 * tokens**0.52)
     share = 1 / (2.7 + np.arange(words))
@@ -35,7 +37,12 @@ def zipf_file(tokens: int, path: str, *, every_word: bool = False, seed: int = 0
     several = rng.random(words) < (1 if every_word else 1 / 3)
     unusual = rng.random(tokens) < (1 / 40 if every_word else 3 / 40)
     labels = np.where(several[ids] & unusual, rng.integers(0, 9, tokens), usual[ids])
-    ends = rng.random(tokens) < 1 / 14.5
+    return ids, labels, rng.random(tokens) < 1 / 14.5
+
+
+def zipf_file(tokens: int, path: str, *, every_word: bool = False, seed: int = 0) -> None:
+    """Write a CoNLL file of so many tokens."""
+    ids, labels, ends = zipf_text(tokens, every_word=every_word, seed=seed)
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(
             f"w{word} L{label}\n\n" if end else f"w{word} L{label}\n"

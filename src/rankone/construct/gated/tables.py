@@ -118,13 +118,16 @@ class Tables:
         """The tables of a changed vocabulary: `rows` of this one, of which the last is left out,
         followed by those of `new` words. None if codes clash or are too short, so that all have to
         be drawn anew."""
-        table, numbers = self.table, self.numbers
-        if len(new) or not np.array_equal(rows, np.arange(len(table) - 1)):
+        table, numbers, old = self.table, self.numbers, len(self.table) - 1
+        if len(new) or not np.array_equal(rows, np.arange(old)):
             fresh = _words(new, self.salt, self.layout)  # with a row for all other words at its end
-            numbers = np.concatenate([numbers[:-1], fresh.numbers])[np.append(rows, -1)]
+            numbers = np.concatenate([numbers[:-1], fresh.numbers])
+            table = np.concatenate([table[:-1], fresh.table])
+            if not np.array_equal(rows, np.arange(len(numbers) - 1)):
+                order = np.append(rows, len(numbers) - 1)
+                numbers, table = numbers[order], table[order]
             if len(np.unique(numbers)) < len(numbers):
                 return None
-            table = np.concatenate([table[:-1], fresh.table])[np.append(rows, -1)]
         if not np.array_equal(table[:, self.layout.labels], codes_.rows[usual]):
             table = table.copy() if table is self.table else table
             table[:, self.layout.labels] = codes_.rows[usual]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -47,6 +48,7 @@ class Groups:
     off: Floats
 
 
+@cache
 def directions_for(heads: int, count: int = DIRECTIONS) -> Floats:
     """The same for every corpus: single heads first, then others, their sizes adding up to 1."""
     rng = np.random.default_rng(heads)

@@ -16,7 +16,7 @@ from rankone.kernels.compiled.unit_rows import add_unit, along
 GRID = 1024.0  # coordinates of a context's own direction are multiples of 1 / GRID
 
 
-@compiled()
+@compiled(error_model="numpy")
 def border(s: Floats, noise: Floats, rival: Bools) -> tuple[float, float]:
     """The largest s of all rivals, and its noise."""
     top, own = -np.inf, 0.0
@@ -26,7 +26,7 @@ def border(s: Floats, noise: Floats, rival: Bools) -> tuple[float, float]:
     return top, own
 
 
-@compiled()
+@compiled(error_model="numpy")
 def beyond(
     s: Floats, noise: Floats, open_: Bools, top: float, own: float, wide: float
 ) -> tuple[int, float]:
@@ -39,7 +39,7 @@ def beyond(
     return count, gap
 
 
-@compiled()
+@compiled(error_model="numpy")
 def close_beyond(
     s: Floats, noise: Floats, open_: Bools, top: float, own: float, wide: float
 ) -> None:
@@ -49,7 +49,7 @@ def close_beyond(
             open_[i] = False
 
 
-@compiled()
+@compiled(error_model="numpy")
 def outward(a: Floats, i: int, centre: Floats, spread: Floats) -> Floats:
     """The direction from the centre to a context, in units of the spread; sizes add up to 1."""
     u = np.zeros(a.shape[1])
@@ -64,7 +64,7 @@ def outward(a: Floats, i: int, centre: Floats, spread: Floats) -> Floats:
     return u
 
 
-@compiled()
+@compiled(error_model="numpy")
 def corners(
     label_of: Ints,
     rows: Floats,
@@ -105,7 +105,7 @@ def corners(
                     spread,
                     wide,
                     height,
-                    False,
+                    shared,
                 )
         return k, left
     s = np.empty((len(directions), n))
@@ -147,12 +147,24 @@ def corners(
         for i in range(n):
             if left[i] and labels[i] == label:
                 k = own_corner(
-                    label_of, rows, k, a, i, labels, noise, left, centre, spread, wide, height, True
+                    label_of,
+                    rows,
+                    k,
+                    a,
+                    i,
+                    labels,
+                    noise,
+                    left,
+                    centre,
+                    spread,
+                    wide,
+                    height,
+                    shared,
                 )
     return k, left
 
 
-@compiled()
+@compiled(error_model="numpy")
 def own_corner(
     label_of: Ints,
     rows: Floats,
@@ -187,7 +199,7 @@ def own_corner(
     return k
 
 
-@compiled()
+@compiled(error_model="numpy")
 def peaks(
     label_of: Ints,
     rows: Floats,

@@ -19,7 +19,7 @@ MANY = 4096  # contexts: in larger groups only zigzags are tried
 PAIRS = 1 << 22  # of units and contexts: above that, rounding is bounded from the two ends
 
 
-@compiled()
+@compiled(error_model="numpy")
 def fit_group(
     label_of: Ints,
     rows: Floats,
@@ -89,7 +89,7 @@ def fit_group(
     return k, off
 
 
-@compiled()
+@compiled(error_model="numpy")
 def fit_words(
     bounds: Ints,
     positions: Ints,
@@ -114,7 +114,7 @@ def fit_words(
     n = len(labels)
     label_of, rows = np.empty(9 * n + 8, np.int64), np.empty((9 * n + 8, DIRECTION + a.shape[1]))
     groups, off = np.empty((2 * n + 2, 5), np.int64), np.empty(2 * n + 2)
-    k, g = 0, 0
+    k = g = len(bounds) * 0  # no literal: for those, all would be compiled twice
     for i in range(len(bounds) - 1):
         lo, hi = bounds[i], bounds[i + 1]
         start, begin, worst = k, g, 0.0

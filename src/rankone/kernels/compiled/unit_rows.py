@@ -20,7 +20,7 @@ def power(x: float) -> float:
     return float(2.0 ** np.ceil(np.log2(x)))
 
 
-@compiled()
+@compiled(error_model="numpy")
 def along(a: Floats, u: Floats) -> Floats:
     """u . a for every row of a."""
     s = np.zeros(len(a))
@@ -30,7 +30,7 @@ def along(a: Floats, u: Floats) -> Floats:
     return s
 
 
-@compiled()
+@compiled(error_model="numpy")
 def add_unit(
     label_of: Ints,
     rows: Floats,
@@ -51,7 +51,7 @@ def add_unit(
     return k + 1
 
 
-@compiled()
+@compiled(error_model="numpy")
 def most_off(rows: Floats, first: int, last: int, a: Floats, noise: Floats, unit: float) -> float:
     """How far rounding may put off what these units add at any context, in any order of sums.
 
@@ -82,7 +82,7 @@ def most_off(rows: Floats, first: int, last: int, a: Floats, noise: Floats, unit
     return most
 
 
-@compiled()
+@compiled(error_model="numpy")
 def far_off(rows: Floats, first: int, last: int, a: Floats, unit: float) -> float:
     """The same without noise for units along one direction, looking only at the two ends, where
     most of them are active: a coarser bound, in time that does not grow with units times contexts.

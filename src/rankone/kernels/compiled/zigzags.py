@@ -14,7 +14,7 @@ from rankone.kernels.compiled.compiler import compiled
 from rankone.kernels.compiled.unit_rows import add_unit, along
 
 
-@compiled()
+@compiled(error_model="numpy")
 def changes(labels: Ints, order: Ints, s: Floats, noise: Floats, usual: int) -> tuple[int, float]:
     """How many units the zigzags along s need, and the smallest gap next to its noise."""
     units, worst = 0, np.inf
@@ -28,7 +28,7 @@ def changes(labels: Ints, order: Ints, s: Floats, noise: Floats, usual: int) -> 
     return units, worst
 
 
-@compiled()
+@compiled(error_model="numpy")
 def distinct(labels: Ints, usual: int) -> int:
     """How many labels there are besides the usual one."""
     seen = np.zeros(labels.max() + 1, np.bool_)
@@ -37,7 +37,7 @@ def distinct(labels: Ints, usual: int) -> int:
     return int(seen.sum()) - int(usual < len(seen) and seen[usual])
 
 
-@compiled()
+@compiled(error_model="numpy")
 def zigzag(
     label_of: Ints,
     rows: Floats,
@@ -80,7 +80,7 @@ def zigzag(
     return k
 
 
-@compiled()
+@compiled(error_model="numpy")
 def zigzags(
     label_of: Ints,
     rows: Floats,
