@@ -24,7 +24,7 @@ from rankone.spans import places, spans
 Numbers = NDArray[Any]  # float32 or float64: those of the network
 Layer = Callable[[Numbers, Ints], Numbers]
 
-WIDE = ("codes", "amplitude", "slopes", "bias1")
+WIDE = ("codes", "amplitude", "slopes", "bias1", "penalty")
 NUMBERS_HELD = 1 << 22  # numbers in the largest table (scores or hidden units) made at once
 
 
@@ -185,29 +185,36 @@ def feedforward_layer(layer: FeedForwardLayer) -> Layer:
 
 def gated_layer(network: TokenClassifier) -> Callable[[Numbers, Ints, Ints], None] | None:
     """The gated layer of a network of one block, added to columns in place by looking up the group
-    of each token; None for other networks, and where the weights do not prove that others are 0."""
-    keeper, layer = Gatekeeper.of(network), gated_layer_of(network)
+    of each token; None for other networks, and where the weights do not prove that others are 0. An
+    open gate adds what it gives for the token's row and position, which is 0 for codes."""
+    keeper, layer = Gatekeeper.of(network, inexact=True), gated_layer_of(network)
     if keeper is None or layer is None:
         return None
     from rankone.kernels.compiled.add_units import add_units  # compiled code: loaded when used
 
     wide = {name: _numpy(getattr(layer, name)).astype(np.float64) for name in WIDE}
     o = wide["codes"][layer.plus.numpy()] - wide["codes"][layer.minus.numpy()]
-    o, slopes, bias = (
+    o, slopes, bias, penalty = (
         np.ascontiguousarray(x[keeper.order])
-        for x in (wide["amplitude"][:, None] * o, wide["slopes"], wide["bias1"])
+        for x in (wide["amplitude"][:, None] * o, wide["slopes"], wide["bias1"], wide["penalty"])
     )
     reads, writes, count = layer.reads.numpy(), layer.writes.numpy(), len(layer.gates)
-    units = (keeper.pairs, keeper.first, count, slopes, bias, o)
+    units = (keeper.pairs, keeper.first, count, slopes, bias, penalty, o)
+    word_fine, place_fine = keeper.word_fine[0], keeper.place_fine[0]
     placed = network.positions is not None
 
     def add(h: Numbers, ids: Ints, spots: Ints) -> None:
         words = keeper.word[ids]
         own = np.flatnonzero(words)
-        place = keeper.place[spots[own]] if placed else np.zeros(len(own), np.int64)
+        fines = np.zeros((2, len(own)))
+        fines[:] = word_fine[ids[own]]
+        place = np.zeros(len(own), np.int64)
+        if placed:
+            place = keeper.place[spots[own]]
+            fines[1] += place_fine[spots[own]]
         added = np.zeros((len(writes), len(own)))
         a = h[np.ix_(reads, own)].astype(np.float64)
-        add_units(added, a, words[own], place, *units)
+        add_units(added, a, words[own], place, fines, *units)
         h[np.ix_(writes, own)] += added.astype(h.dtype)
 
     return add

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
 
@@ -13,6 +13,15 @@ from torch import nn
 from rankone.arrays import Floats, Ints
 from rankone.construct.contextual_mapping import tensor
 from rankone.construct.gated.codes import LARGEST, codes, coordinates_for
+from rankone.construct.gated.given import (
+    GivenGates,
+    given_table,
+    held_type,
+    look_along,
+    projections,
+    rounding_of_keys,
+    with_usual,
+)
 from rankone.construct.gated.keys import below, hash_positions, hash_words, stream, uniform
 from rankone.construct.gated.units import Groups, Units, find_units
 from rankone.construct.problem import Problem, end_to_end, joined
@@ -92,11 +101,29 @@ class LabelCodes:
 
 @dataclass(frozen=True)
 class Tables:
-    """The vectors of words (the last one for all others) and of positions."""
+    """The vectors of words (the last one for all others) and of positions. ``seen`` are rows along
+    which heads see keys and values of given vectors; a free table has them as coordinates."""
 
     layout: Layout
     table: Floats
     positions: Floats | None
+    seen: Floats | None = None
+
+    def words(self, at: int) -> Floats:
+        """The key or value of every word whose coordinate that is."""
+        if self.seen is None:
+            return self.table[:, at]
+        row = self.seen[at - self.layout.key(0)]
+        return np.asarray(self.table[:, : len(row) - 1] @ row[:-1] + row[-1])
+
+    @property
+    def reach(self) -> float:
+        """No average is larger."""
+        if self.seen is None:
+            return KEY + STEP
+        values = (self.words(self.layout.value(head)) for head in range(self.layout.heads))
+        most = max(float(np.abs(value).max()) for value in values)
+        return most * (1 + 2.0**-10) + STEP * (self.positions is not None)
 
     def averages(self, problem: Problem) -> Floats:
         """What the heads add to every token, (tokens, heads)."""
@@ -106,7 +133,7 @@ class Tables:
         for head in range(self.layout.heads):
             seen = []
             for at in (self.layout.key(head), self.layout.value(head)):
-                seen.append(np.take(self.table[:, at], ids))
+                seen.append(np.take(self.words(at), ids))
                 if self.positions is not None:
                     seen[-1] += np.take(self.positions[:, at], places)
             out = np.empty(len(ids))
@@ -135,6 +162,8 @@ def usual_labels(problem: Problem) -> Ints:
 
 def make_tables(problem: Problem, salt: int, heads: int, usual: Ints, labels: LabelCodes) -> Tables:
     """Codes, keys and values from hashes; a longer code where two words have the same one."""
+    if problem.vectors is not None:
+        return given_tables(problem, salt, heads, usual, labels)
     words, length = problem.corpus.vocabulary, problem.length
     size = CODE
     while True:
@@ -151,16 +180,38 @@ def make_tables(problem: Problem, salt: int, heads: int, usual: Ints, labels: La
     table[:, layout.one] = 1.0
     table[:, layout.labels] = labels.rows[usual]
     keyed = hash_words(words, salt)
-    positions, placed_hashes = None, hash_positions(length, salt)
-    if problem.placed:
-        positions = np.zeros((length, layout.dim))
-        positions[:, size : size + placed] = codes(np.arange(length), placed)
     for head in range(heads):
         for i, at in enumerate((layout.key(head), layout.value(head))):
             table[:, at] = uniform(stream(keyed, 2 * head + i + 1), KEY)
-            if positions is not None:
-                positions[:, at] = uniform(stream(placed_hashes, 2 * head + i + 1), STEP)
-    return Tables(layout, table, positions)
+    return Tables(layout, table, position_table(problem, salt, layout))
+
+
+def position_table(problem: Problem, salt: int, layout: Layout) -> Floats | None:
+    """Codes, keys and values of positions."""
+    if not problem.placed:
+        return None
+    length, hashes = problem.length, hash_positions(problem.length, salt)
+    positions = np.zeros((length, layout.dim))
+    positions[:, layout.word : layout.one] = codes(np.arange(length), layout.position)
+    for head in range(layout.heads):
+        for i, at in enumerate((layout.key(head), layout.value(head))):
+            positions[:, at] = uniform(stream(hashes, 2 * head + i + 1), STEP)
+    return positions
+
+
+def given_tables(
+    problem: Problem, salt: int, heads: int, usual: Ints, labels: LabelCodes
+) -> Tables:
+    """The given vectors, and the same for all words behind them."""
+    vectors = given_table(problem)
+    placed = coordinates_for(problem.length) if problem.placed else 0
+    layout = Layout(vectors.shape[1], placed, heads, labels.rows.shape[1])
+    table = np.zeros((len(vectors), layout.dim))
+    table[:, : layout.word] = vectors
+    table[:, layout.one] = 1.0
+    table[:, layout.labels] = labels.rows[usual[-1]]
+    seen = projections(vectors, heads, salt, held_type(problem))
+    return Tables(layout, table, position_table(problem, salt, layout), seen)
 
 
 @dataclass(frozen=True)
@@ -173,6 +224,14 @@ class GatedDraft:
     label_codes: LabelCodes
     groups: Groups
     units: Units
+    given: GivenGates | None = None
+
+    @property
+    def penalty(self) -> Floats:
+        """A power of two, at least twice what a unit can see besides its gates."""
+        units = self.units
+        most = np.abs(units.slopes).sum(1) * self.tables.reach + np.abs(units.bias)
+        return np.asarray(2.0 ** np.ceil(np.log2(np.maximum(2 * most, 1.0))))
 
     @property
     def min_gap(self) -> float:
@@ -180,7 +239,8 @@ class GatedDraft:
 
     @property
     def fits(self) -> bool:
-        return bool(self.groups.off.max(initial=0.0) <= OFF)
+        own = 0.0 if self.given is None else self.given.off
+        return bool(self.groups.off.max(initial=0.0) + own <= OFF)
 
     @cached_property
     def network(self) -> TokenClassifier | None:
@@ -191,6 +251,8 @@ class GatedDraft:
 
     def refusal(self, draws: int) -> PrecisionError:
         """Name the two contexts of the worst group that are closest."""
+        if self.given is not None and self.given.off > self.groups.off.max(initial=0.0):
+            return self.given.refusal(self.problem)
         name = "float32" if self.problem.dtype == "float32" else "float64"
         heads = self.tables.layout.heads
         one, two, distance = self.groups.closest()
@@ -213,12 +275,23 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
     usual = usual_labels(problem)
     label_codes = LabelCodes.of(len(problem.corpus.label_names))
     draft: GatedDraft | None = None
+    given: GivenGates | None = None
     for heads in (problem.heads,) if problem.heads else HEADS:
         tables = make_tables(problem, salt, heads, usual, label_codes)
+        more, height = 0.0, label_codes.height
+        if tables.seen is not None:
+            vectors = tables.table[:, : tables.layout.word]
+            more = rounding_of_keys(vectors, tables.seen)
+            most = problem.heads or HEADS[-1]
+            given = given or GivenGates.of(problem, vectors, usual, most)
         groups, units = find_units(
-            problem, tables.averages(problem), usual, label_codes.height, label_codes.one_hot
+            problem, tables.averages(problem), usual, height, label_codes.one_hot, more
         )
-        draft = GatedDraft(problem, tables, usual, label_codes, groups, units)
+        if given is not None:
+            units = with_usual(units, usual)
+        draft = GatedDraft(problem, tables, usual, label_codes, groups, units, given)
+        if given is not None:
+            draft = replace(draft, given=given.measured(units, draft.penalty, height))
         if draft.fits:
             break
     assert draft is not None
@@ -234,15 +307,19 @@ def assemble(draft: GatedDraft) -> TokenClassifier:
     held = units.position >= 0
     places, place = np.unique(units.position[held], return_inverse=True)
     gates = np.zeros((1 + len(words) + len(places), layout.dim))
-    gates[1 : 1 + len(words), : layout.word] = table[words, : layout.word] - 1
+    if draft.given is None:
+        gates[1 : 1 + len(words), : layout.word] = table[words, : layout.word] - 1
+    else:
+        gates[1 : 1 + len(words)] = draft.given.rows(words, layout.dim, layout.one)
     if positions is not None:
         at = slice(layout.word, layout.one)
         gates[1 + len(words) :, at] = positions[places, at] - 1
     position = np.zeros(len(word), np.int64)
     position[held] = 1 + len(words) + place
-    most = np.abs(units.slopes).sum(1) * (KEY + STEP) + np.abs(units.bias)
     codes_ = np.concatenate([np.zeros((1, labels.rows.shape[1])), labels.rows])
-    minus = np.zeros_like(units.label) if labels.one_hot else 1 + units.usual
+    # a coordinate per label: only the unit that writes a word's usual label takes the default away
+    beside = labels.one_hot & (units.label != draft.usual[units.word])
+    minus = np.where(beside, 0, 1 + units.usual)
     whole = {
         "word": 1 + word,
         "position": position,
@@ -253,7 +330,7 @@ def assemble(draft: GatedDraft) -> TokenClassifier:
     }
     other = {
         "gates": gates,
-        "penalty": 2.0 ** np.ceil(np.log2(np.maximum(2 * most, 1.0))),
+        "penalty": draft.penalty,
         "bias1": units.bias,
         "slopes": units.slopes,
         "amplitude": units.amplitude,
@@ -266,6 +343,8 @@ def assemble(draft: GatedDraft) -> TokenClassifier:
     weight = np.zeros((len(labels.bias), layout.dim))
     weight[:, layout.labels] = labels.weight
     attention = heads_of(layout, dtype)
+    if draft.tables.seen is not None:
+        look_along(attention, draft.tables.seen, layout.one)
     shape = Architecture(
         vocabulary=len(table),
         labels=len(labels.bias),

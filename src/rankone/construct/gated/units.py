@@ -67,9 +67,10 @@ def directions_for(heads: int) -> Floats:
 
 
 def find_units(
-    problem: Problem, averages: Floats, usual: Ints, height: float, one_hot: bool
+    problem: Problem, averages: Floats, usual: Ints, height: float, one_hot: bool, more: float = 0.0
 ) -> tuple[Groups, Units]:
-    """Units for every word that has other labels than its usual one."""
+    """Units for every word that has other labels than its usual one. `more` roundings put averages
+    off, of keys and values that are on no grid."""
     from rankone.kernels.compiled.group_units import fit_words  # compiled code: loaded when used
 
     contexts, ids = problem.contexts, joined([part.token_ids for part in problem.parts])
@@ -85,7 +86,7 @@ def find_units(
     words, labels, a = ids[kept], problem.labels[kept], np.ascontiguousarray(averages[kept])
     bounds = np.flatnonzero(np.diff(words, prepend=-1, append=-1))
     unit = 2.0**-24 if problem.dtype == "float32" else 2.0**-53
-    terms = 8.0 + MEAN_SIZE * (8.0 + 2.0 * seen_tokens(problem, kept))
+    terms = 8.0 + more + MEAN_SIZE * (8.0 + 2.0 * seen_tokens(problem, kept))
     noise = np.asarray(unit * terms, dtype=np.float64)
     whole, other, groups, off = fit_words(
         bounds,
