@@ -17,7 +17,7 @@ from rankone.certification.float_balls import FloatBalls
 from rankone.construct.gated.halfspaces import find_gates
 from rankone.corpus import Corpus
 from rankone.errors import PrecisionError, VectorError
-from rankone.nn import TokenClassifier
+from rankone.nn import TokenClassifier, evaluate, gatekeeper
 from rankone.nn.evaluate import Evaluator
 from rankone.nn.gated import GatedFeedForward
 from rankone.nn.gatekeeper import Gatekeeper, gated_layer_of
@@ -232,6 +232,23 @@ def test_all_ways_agree(found: rankone.Memorized, corpus: Corpus) -> None:
                 off = np.abs(balls.mid[:, at].T - wanted)
                 assert (off <= balls.rad[:, at].T + 1e-10).all()
         assert balls.rad.max() < 1e-9
+
+
+def test_a_few_tokens_need_no_proof(
+    found: rankone.Memorized, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = found.model.predict(corpus)
+
+    def never(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(gatekeeper, "opened_by_products", never)
+    first = corpus.sentences[0].tokens[:1]
+    assert found.model.predict([first])
+    with pytest.raises(AssertionError):
+        found.model.predict(corpus)
+    monkeypatch.setattr(evaluate, "PROOF", 0)
+    assert found.model.predict(corpus) == wanted
 
 
 def test_balls_hold_the_exact_numbers(found: rankone.Memorized, corpus: Corpus) -> None:

@@ -25,6 +25,7 @@ Numbers = NDArray[Any]  # float32 or float64: those of the network
 Layer = Callable[[Numbers, Ints], Numbers]
 
 WIDE = ("codes", "amplitude", "slopes", "bias1", "penalty")
+PROOF = 64  # rows of a table with given vectors take as long to prove as a token without the proof
 NUMBERS_HELD = 1 << 22  # numbers in the largest table (scores or hidden units) made at once
 
 
@@ -41,9 +42,18 @@ class Evaluator:
     rank 1, also that of eq. 2 whose matrices have rank 1, goes through `rank1_attention_ragged`, in
     linear time; a feed-forward layer of rank 1 through `PiecewiseLinear`, O(log q) per token
     instead of O(q).
+
+    Where it is known that just a few `tokens` will come, no proof is tried that takes longer than
+    they do.
     """
 
-    def __init__(self, network: TokenClassifier, dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self,
+        network: TokenClassifier,
+        dtype: torch.dtype | None = None,
+        *,
+        tokens: int | None = None,
+    ) -> None:
         dtype = torch.promote_types(dtype or network.dtype, torch.float32)
         if any(p.dtype != dtype for p in network.parameters() if p.is_floating_point()):
             network = copy.deepcopy(network).to(dtype)
@@ -53,7 +63,8 @@ class Evaluator:
         for block in network.blocks:
             self.layers.append(attention_layer(block.attention, network.shape.causal))
             self.layers.append(feedforward_layer(block.feedforward))
-        self.gated = gated_layer(network)
+        many = tokens is None or tokens * PROOF >= len(network.table)
+        self.gated = gated_layer(network, inexact=many)
 
     def run(
         self, token_ids: Ints, offsets: Ints, read: Callable[[Numbers], NDArray[np.generic]]
@@ -183,11 +194,13 @@ def feedforward_layer(layer: FeedForwardLayer) -> Layer:
     return general
 
 
-def gated_layer(network: TokenClassifier) -> Callable[[Numbers, Ints, Ints], None] | None:
+def gated_layer(
+    network: TokenClassifier, *, inexact: bool = True
+) -> Callable[[Numbers, Ints, Ints], None] | None:
     """The gated layer of a network of one block, added to columns in place by looking up the group
     of each token; None for other networks, and where the weights do not prove that others are 0. An
     open gate adds what it gives for the token's row and position, which is 0 for codes."""
-    keeper, layer = Gatekeeper.of(network, inexact=True), gated_layer_of(network)
+    keeper, layer = Gatekeeper.of(network, inexact=inexact), gated_layer_of(network)
     if keeper is None or layer is None:
         return None
     from rankone.kernels.compiled.add_units import add_units  # compiled code: loaded when used

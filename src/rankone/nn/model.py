@@ -125,7 +125,7 @@ class Model:
 
         pieces = cut(offsets, self.network.shape.positions)
         with np.errstate(over="ignore", invalid="ignore"):  # checked at the end
-            found = Evaluator(self.network).run(token_ids, pieces, read)
+            found = Evaluator(self.network, tokens=len(token_ids)).run(token_ids, pieces, read)
         return np.asarray(found, dtype=np.int64)
 
     def save(
