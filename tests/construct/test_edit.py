@@ -103,8 +103,8 @@ def test_fewer_heads_may_do_after_forgetting(dtype: str, monkeypatch: pytest.Mon
     corpus = rankone.builtin_corpus(60)
     fits = draw.fits
 
-    def picky(groups: units.Groups) -> bool:
-        return fits(groups) and groups.off.max(initial=0.0) != worst[0]
+    def picky(groups: units.Groups, more: float = 0.0) -> bool:
+        return fits(groups, more) and groups.off.max(initial=0.0) != worst[0]
 
     model = made(corpus, dtype=dtype, editable=True).model
     worst = [model.memory.state.groups.off.max()]

@@ -195,5 +195,5 @@ def test_settings_of_other_constructions_are_refused() -> None:
     corpus = rankone.builtin_corpus(20)
     with pytest.raises(SettingError, match="line does not take dtype"):
         rankone.memorize(corpus, dtype="float32")
-    with pytest.raises(SettingError, match="gated does not take vectors"):
-        rankone.memorize(corpus, construction="gated", vectors=np.eye(len(corpus.vocabulary)))
+    with pytest.raises(SettingError, match="gated does not take head_size"):
+        rankone.memorize(corpus, construction="gated", head_size=2)

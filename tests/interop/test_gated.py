@@ -163,10 +163,15 @@ def test_a_fresh_configuration_can_be_trained() -> None:
 # Constructed models.
 
 
-@pytest.fixture(scope="module", params=["float32", "float64"])
+@pytest.fixture(scope="module", params=["float32", "float64", "given"])
 def constructed(request: pytest.FixtureRequest) -> tuple[rankone.Corpus, Model]:
+    """With a free table in both precisions, and with given vectors."""
     corpus = rankone.builtin_corpus(50)
-    return corpus, rankone.memorize(corpus, construction="gated", dtype=request.param).model
+    choice: dict[str, Any] = {"dtype": request.param}
+    if request.param == "given":
+        drawn = np.random.default_rng(4).standard_normal((len(corpus.vocabulary), 20))
+        choice = {"vectors": drawn}
+    return corpus, rankone.memorize(corpus, construction="gated", **choice).model
 
 
 @pytest.fixture(scope="module")

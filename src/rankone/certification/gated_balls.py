@@ -17,13 +17,15 @@ def gated(network: TokenClassifier) -> Callable[[Balls, Ints, Ints], Balls] | No
     """The layer as a function of columns, rows of the table and positions; None for a network of
     another kind, or where its weights do not prove that all other units are 0 (`Gatekeeper`).
 
-    The gates of a token's own group are exactly 0: on their coordinates the sums X + E have one
-    term that is not 0, and attention adds nothing there.
+    On the coordinates of gates the sums X + E have one term that is not 0, and attention adds
+    nothing there. So the gates of a token's own group are what they are for its row and position:
+    exactly 0 for codes, and known up to rounding for given vectors.
     """
-    keeper, layer = Gatekeeper.of(network), gated_layer_of(network)
+    keeper, layer = Gatekeeper.of(network, inexact=True), gated_layer_of(network)
     if keeper is None or layer is None:
         return None
     slopes, bias, amplitude = map(array, (layer.slopes, layer.bias1, layer.amplitude))
+    penalty, position = array(layer.penalty), layer.position.numpy()  # proved to be positive
     codes, reads, writes = array(layer.codes), layer.reads.numpy(), layer.writes.numpy()
     o = codes[layer.plus.numpy()] - codes[layer.minus.numpy()]  # small whole numbers: exact
     gates = len(layer.gates)
@@ -32,9 +34,11 @@ def gated(network: TokenClassifier) -> Callable[[Balls, Ints, Ints], Balls] | No
         token, unit = keeper.reached(ids, places, gates)
         seen, steep = h[reads][:, token], slopes[unit].T
         terms = np.abs(steep) * np.abs(seen.mid)
-        z = (steep * seen.mid).sum(0) + bias[unit]
-        sizes = terms.sum(0) + np.abs(bias[unit])
-        off = up((np.abs(steep) * seen.rad).sum(0) + gamma(2 * len(steep) + 2) * sizes)
+        fine, slip = keeper.fines(ids[token], places[token], position[unit] > 0)
+        fine, slip = penalty[unit] * fine, penalty[unit] * slip
+        z = (steep * seen.mid).sum(0) + bias[unit] + fine
+        sizes = terms.sum(0) + np.abs(bias[unit]) + np.abs(fine)
+        off = up((np.abs(steep) * seen.rad).sum(0) + slip + gamma(2 * len(steep) + 4) * sizes)
         z = np.maximum(z, 0.0) * amplitude[unit]
         off = up(off * np.abs(amplitude[unit]) + gamma(2) * np.abs(z))
         count = int(np.bincount(token, minlength=1).max())

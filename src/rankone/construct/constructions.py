@@ -101,6 +101,6 @@ CONSTRUCTIONS: dict[str, Construction] = {
         "this project",
         "rank-1 heads, units that are silent outside their own word and position",
         draw_gated,
-        takes=frozenset({"causal", "heads", "dtype", "directions", "editable"}),
+        takes=frozenset({"vectors", "causal", "heads", "dtype", "directions", "editable"}),
     ),
 }

@@ -112,6 +112,11 @@ def memorize(
     given_options |= {"readout": readout, "heads": heads, "dtype": dtype}
     given_options |= {"directions": directions, "editable": editable}
     _refuse_ignored(construction, given_options)
+    if editable and vectors is not None:
+        raise SettingError(
+            "a model of given vectors cannot be edited: the words that come have none",
+            remedy="leave out editable (--editable), or vectors (--vectors)",
+        )
     given_parts: Iterable[Any] = corpus if _in_parts(corpus) else [corpus]
     parts = [as_corpus(part, token_column, label_column) for part in given_parts]
     first, clock = parts[0], Clock(sum(part.seconds for part in parts), progress)

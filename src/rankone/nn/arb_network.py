@@ -207,7 +207,7 @@ def in_balls(network: TokenClassifier) -> ArbNetwork:
         attention = Attention(heads, block.attention.kind)
         blocks.append((attention, _feedforward(block.feedforward)))
     positions = None if network.positions is None else Rows(network.positions)
-    keeper = Gatekeeper.of(network)
+    keeper = Gatekeeper.of(network, inexact=True)
     return ArbNetwork(Rows(network.table), positions, blocks, network.shape.causal, keeper)
 
 

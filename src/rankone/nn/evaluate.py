@@ -25,7 +25,8 @@ from rankone.spans import places, spans
 Numbers = NDArray[Any]  # float32 or float64: those of the network
 Layer = Callable[[Numbers, Ints], Numbers]
 
-WIDE = ("codes", "amplitude", "slopes", "bias1")
+WIDE = ("codes", "amplitude", "slopes", "bias1", "penalty")
+PROOF = 64  # rows of a table with given vectors take as long to prove as a token without the proof
 NUMBERS_HELD = 1 << 22  # numbers in the largest table (scores or hidden units) made at once
 
 
@@ -48,13 +49,18 @@ class Evaluator:
         self,
         network: TokenClassifier,
         dtype: torch.dtype | None = None,
+        *,
         only: Ints | None = None,
+        tokens: int | None = None,
     ) -> None:
-        """`only` are the coordinates of the features that are wanted, by default all."""
+        """`only` are the coordinates of the features that are wanted, by default all. Where it is
+        known that just a few `tokens` will come, no proof about a gated layer is tried that takes
+        longer than they do."""
         dtype = torch.promote_types(dtype or network.dtype, torch.float32)
         if any(p.dtype != dtype for p in network.parameters() if p.is_floating_point()):
             network = copy.deepcopy(network).to(dtype)
-        self.gated = gated_layer(network)
+        many = tokens is None or tokens * PROOF >= len(network.table)
+        self.gated = gated_layer(network, inexact=many)
         live = None if self.gated is None or only is None else read_by(network, only)
         self.table = _columns(network.table, live)
         self.positions = None if network.positions is None else _columns(network.positions, live)
@@ -218,7 +224,8 @@ def feedforward_layer(layer: FeedForwardLayer) -> Layer:
 
 @dataclass(frozen=True)
 class GatedLayer:
-    """A gated layer that is added to columns in place, by looking up the group of each token."""
+    """A gated layer that is added to columns in place, by looking up the group of each token. An
+    open gate adds what it gives for the token's row and position, which is 0 for codes."""
 
     keeper: Gatekeeper
     reads: Ints
@@ -231,10 +238,15 @@ class GatedLayer:
 
         words = self.keeper.word[ids]
         own = np.flatnonzero(words)
-        place = self.keeper.place[spots[own]] if self.placed else np.zeros(len(own), np.int64)
+        fines = np.zeros((2, len(own)))
+        fines[:] = self.keeper.word_fine[0][ids[own]]
+        place = np.zeros(len(own), np.int64)
+        if self.placed:
+            place = self.keeper.place[spots[own]]
+            fines[1] += self.keeper.place_fine[0][spots[own]]
         added = np.zeros((len(self.writes), len(own)))
         a = h[np.ix_(self.reads, own)].astype(np.float64)
-        add_units(added, a, words[own], place, *self.units)
+        add_units(added, a, words[own], place, fines, *self.units)
         h[np.ix_(self.writes, own)] += added.astype(h.dtype)
 
     def at(self, live: Ints) -> GatedLayer:
@@ -243,19 +255,19 @@ class GatedLayer:
         return replace(self, reads=reads, writes=writes)
 
 
-def gated_layer(network: TokenClassifier) -> GatedLayer | None:
+def gated_layer(network: TokenClassifier, *, inexact: bool = True) -> GatedLayer | None:
     """The gated layer of a network of one block; None for other networks, and where the weights do
-    not prove that units of other groups are 0."""
-    keeper, layer = Gatekeeper.of(network), gated_layer_of(network)
+    not prove that units of other groups are 0 (without `inexact`, exactly in any order)."""
+    keeper, layer = Gatekeeper.of(network, inexact=inexact), gated_layer_of(network)
     if keeper is None or layer is None:
         return None
     wide = {name: _numpy(getattr(layer, name)).astype(np.float64) for name in WIDE}
     o = wide["codes"][layer.plus.numpy()] - wide["codes"][layer.minus.numpy()]
-    o, slopes, bias = (
+    o, slopes, bias, penalty = (
         np.ascontiguousarray(x[keeper.order])
-        for x in (wide["amplitude"][:, None] * o, wide["slopes"], wide["bias1"])
+        for x in (wide["amplitude"][:, None] * o, wide["slopes"], wide["bias1"], wide["penalty"])
     )
-    units = (keeper.pairs, keeper.first, len(layer.gates), slopes, bias, o)
+    units = (keeper.pairs, keeper.first, len(layer.gates), slopes, bias, penalty, o)
     placed = network.positions is not None
     return GatedLayer(keeper, layer.reads.numpy(), layer.writes.numpy(), units, placed)
 

@@ -4,6 +4,11 @@ The proof is that of Sperner. On the coordinates of the gates of words, every ro
 has k ones among zeros, and every gate fines all but k coordinates by 1. So a gate is exactly 0 for
 the word that has its ones there, and at most -1 for every other; likewise for positions. If the
 penalty of a unit exceeds all that it can see of averages, it is 0 for every other word and place.
+
+Given vectors are no codes. Then inner products tell the same, with bounds on their rounding
+(`gate_products`): a gate is about 0 for one row, and at most -m for every other. On the coordinates
+of these gates the sums X + E have one term that is not 0, and attention adds 0 there, so nothing
+else is rounded before the layer.
 """
 
 from __future__ import annotations
@@ -16,26 +21,34 @@ from numpy.typing import NDArray
 
 from rankone.arrays import Floats, Ints
 from rankone.nn.classifier import TokenClassifier
+from rankone.nn.gate_products import Opened, gamma, opened_by_products
 from rankone.nn.gated import GatedFeedForward
 
 Flags = NDArray[np.bool_]
+
+U = 2.0**-53
+SPARE = 1 - 2.0**-40  # for the rounding of a product and a difference
 
 
 @dataclass(frozen=True)
 class Gatekeeper:
     """``word[v]`` and ``place[p]`` are the gates that row v of the table and position p open (0 for
     none). Units are kept in the order of their gates; group g, the units ``first[g]`` to
-    ``first[g + 1]`` - 1, is for the gates ``pairs[g]`` of a word and of a position (0: any)."""
+    ``first[g + 1]`` - 1, is for the gates ``pairs[g]`` of a word and of a position (0: any).
+    ``word_fine`` and ``place_fine`` are what the opened gates give, and how far that may be off."""
 
     word: Ints
     place: Ints
     order: Ints
     first: Ints
     pairs: Ints  # sorted
+    word_fine: tuple[Floats, Floats]
+    place_fine: tuple[Floats, Floats]
 
     @classmethod
-    def of(cls, network: TokenClassifier) -> Gatekeeper | None:
-        """None where the proof fails, or the network is of another kind."""
+    def of(cls, network: TokenClassifier, *, inexact: bool = False) -> Gatekeeper | None:
+        """None where the proof fails, or the network is of another kind. Unless `inexact`, an open
+        gate must be exactly 0, in any order of its sum."""
         layer = gated_layer_of(network)
         if layer is None:
             return None
@@ -58,17 +71,23 @@ class Gatekeeper:
         written = np.zeros(table.shape[1], bool)  # by attention
         for head in network.blocks[0].attention.heads:
             written |= head.output.any(1).numpy()
-        word = _opened(gates, rows[0], table, positions, written)
-        place = _opened(gates, rows[1], positions, table, written)
+        word = _opened(gates, rows[0], table, positions, written, inexact)
+        place = _opened(gates, rows[1], positions, table, written, inexact)
         if word is None or place is None:
             return None
+        # another word whose position is right, or the right word at another position
+        least = word.margin[words] - place.above[spots]
+        least = np.minimum(least, place.margin[spots] - word.above[words])
         reach = reach_of(network, layer, table, positions)
-        if not (layer.penalty.detach().double().numpy() > reach).all():
+        penalty = layer.penalty.detach().double().numpy()
+        if not ((least > 0) & (penalty * least * SPARE > reach)).all():
             return None
         order = np.lexsort((spots, words))
         keys = words[order] * len(gates) + spots[order]
         first = np.flatnonzero(np.diff(keys, prepend=-1, append=-1))
-        return cls(word, place[: 0 if places is None else None], order, first, keys[first[:-1]])
+        spot = place.gate[: 0 if places is None else None]
+        fines = (word.fine, word.slip), (place.fine, place.slip)
+        return cls(word.gate, spot, order, first, keys[first[:-1]], *fines)
 
     def reached(self, ids: Ints, places: Ints, gates: int) -> tuple[Ints, Ints]:
         """Pairs of a token (its number among these) and a unit that is of its group."""
@@ -88,6 +107,16 @@ class Gatekeeper:
             found.append((np.repeat(tokens, count), self.order[start + np.arange(len(start))]))
         return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
+    def fines(self, ids: Ints, places: Ints, placed: Flags) -> tuple[Floats, Floats]:
+        """What the open gates of tokens give, for units that have a gate of a position (`placed`)
+        or not, and how far that may be off."""
+        (fine, slip), (more, more_slip) = self.word_fine, self.place_fine
+        if not len(self.place):
+            return fine[ids], slip[ids]
+        added = np.where(placed, more[places], 0.0)
+        total = fine[ids] + added
+        return total, slip[ids] + np.where(placed, more_slip[places], 0.0) + 2 * U * np.abs(total)
+
 
 def gated_layer_of(network: TokenClassifier) -> GatedFeedForward | None:
     """The gated layer of a network of one block."""
@@ -95,17 +124,30 @@ def gated_layer_of(network: TokenClassifier) -> GatedFeedForward | None:
     return layers[0] if len(layers) == 1 and isinstance(layers[0], GatedFeedForward) else None
 
 
-def _opened(gates: Floats, rows: Ints, own: Floats, other: Floats, written: Flags) -> Ints | None:
-    """For every row of `own` the gate that it opens, 0 for none; None if the proof fails."""
-    if not len(rows):
-        return np.zeros(len(own), np.int64)
+def _opened(
+    gates: Floats, rows: Ints, own: Floats, other: Floats, written: Flags, inexact: bool
+) -> Opened | None:
+    """For every row of `own` the gate that it opens; None if both proofs fail, or the second one is
+    needed and not wanted."""
     used = gates[rows].any(0)
-    fines, seen = -gates[np.ix_(rows, used)], own[:, used]
+    if other[:, used].any() or written[used].any():
+        return None
+    gate = _opened_by_codes(gates[np.ix_(rows, used)], rows, own[:, used])
+    if gate is not None:
+        return Opened.exactly(gate, rows, len(gates))
+    return opened_by_products(gates[:, used], rows, own[:, used]) if inexact else None
+
+
+def _opened_by_codes(gates: Floats, rows: Ints, seen: Floats) -> Ints | None:
+    """The proof of Sperner, on the coordinates that gates use."""
+    if not len(rows):
+        return np.zeros(len(seen), np.int64)
+    fines, size = -gates, gates.shape[1]
     zero_one = all(((x == 0) | (x == 1)).all() for x in (fines, seen))
-    if not zero_one or other[:, used].any() or written[used].any() or used.sum() > 64:
+    if not zero_one or size > 64:
         return None
     ones = seen.sum(1)
-    if not ((ones == ones[0]).all() and (used.sum() - fines.sum(1) == ones[0]).all()):
+    if not ((ones == ones[0]).all() and (size - fines.sum(1) == ones[0]).all()):
         return None
     codes, wanted = _packed(seen), _packed(1 - fines)
     order = np.argsort(wanted)
@@ -132,8 +174,10 @@ def reach_of(
     for head in network.blocks[0].attention.heads:
         value = head.value.double().numpy()
         used = np.flatnonzero(value.any(0))
-        most = np.abs(value[:, used] @ table[:, used].T).max(1)
-        most += np.abs(value[:, used] @ positions[:, used].T).max(1)
+        value, rounded = value[:, used], gamma(len(used))
+        most = np.zeros(len(value))
+        for x in (table[:, used].T, positions[:, used].T):
+            most += np.abs(value @ x).max(1) + rounded * (np.abs(value) @ np.abs(x)).max(1)
         size += np.abs(head.output.double().numpy())[reads] @ most
     slopes, bias = (x.detach().double().numpy() for x in (layer.slopes, layer.bias1))
     return np.asarray((np.abs(slopes) @ size + np.abs(bias)) * (1 + 2.0**-20))

@@ -140,7 +140,8 @@ class Model:
 
         pieces = cut(offsets, self.network.shape.positions)
         with np.errstate(over="ignore", invalid="ignore"):  # checked at the end
-            found = Evaluator(self.network, only=seen).run(token_ids, pieces, read)
+            evaluator = Evaluator(self.network, only=seen, tokens=len(token_ids))
+            found = evaluator.run(token_ids, pieces, read)
         return np.asarray(found, dtype=np.int64)
 
     def save(

@@ -45,7 +45,7 @@ def change(
     if problem.placed != before.placed:
         return "there were no positions before, or there are none now"
     usual = usual_labels(problem)
-    tables = old.tables.renewed(splice.rows, splice.fresh, usual, old.label_codes, length)
+    tables = old.tables.renewed(splice.rows, splice.fresh, length)
     if tables is None:
         return "codes are taken, or too short for the longest sentence"
     first = int(splice.kept.sum())

@@ -10,8 +10,9 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankone.arrays import Floats, Ints
+from rankone.arrays import Ints
 
 SMALLEST = 2
 LARGEST = 60  # the number of codes must fit into 63 bits
@@ -25,7 +26,7 @@ def coordinates_for(count: int) -> int:
     return size
 
 
-def codes(numbers: Ints, size: int) -> Floats:
+def codes(numbers: Ints, size: int) -> NDArray[np.uint8]:
     """The code of each number below ``comb(size, size // 2)``, as a row of zeros and ones.
 
     Number r stands for the r-th subset of k of the coordinates, in the order of the combinatorial
@@ -33,12 +34,12 @@ def codes(numbers: Ints, size: int) -> Floats:
     of ways to choose what is left of the ones among the i coordinates below it.
 
     >>> codes(np.arange(3), 4)
-    array([[1., 1., 0., 0.],
-           [1., 0., 1., 0.],
-           [0., 1., 1., 0.]])
+    array([[1, 1, 0, 0],
+           [1, 0, 1, 0],
+           [0, 1, 1, 0]], dtype=uint8)
     """
     rest, ones = numbers.astype(np.int64), np.full(len(numbers), size // 2)
-    out = np.empty((size, len(numbers)))
+    out = np.empty((size, len(numbers)), np.uint8)
     ways = np.array([[comb(i, k) for k in range(size // 2 + 1)] for i in range(size)])
     for i in range(size - 1, -1, -1):
         below = ways[i][ones]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +13,15 @@ from torch import nn
 
 from rankone.arrays import Floats, Ints
 from rankone.construct.contextual_mapping import tensor
+from rankone.construct.gated.given import (
+    GivenGates,
+    given_tables,
+    look_along,
+    rounding_of_keys,
+    with_usual,
+)
 from rankone.construct.gated.tables import (
-    KEY,
     QUERY,
-    STEP,
     LabelCodes,
     Layout,
     Tables,
@@ -50,7 +55,8 @@ class GatedDraft:
     """Units and groups, and the network where none of them is too far off.
 
     ``averages`` is what the heads add to every token. ``failed`` names, for every smaller number of
-    heads that was tried, a word whose groups it cannot hold.
+    heads that was tried, a word whose groups it cannot hold. ``given`` are the gates of given
+    vectors.
     """
 
     problem: Problem
@@ -61,6 +67,14 @@ class GatedDraft:
     groups: Groups
     units: Units
     failed: Mapping[int, str]
+    given: GivenGates | None = None
+
+    @property
+    def penalty(self) -> Floats:
+        """A power of two, at least twice what a unit can see besides its gates."""
+        units = self.units
+        most = np.abs(units.slopes).sum(1) * self.tables.reach + np.abs(units.bias)
+        return np.asarray(2.0 ** np.ceil(np.log2(np.maximum(2 * most, 1.0))))
 
     @property
     def min_gap(self) -> float:
@@ -68,7 +82,7 @@ class GatedDraft:
 
     @property
     def fits(self) -> bool:
-        return fits(self.groups)
+        return fits(self.groups, 0.0 if self.given is None else self.given.off)
 
     @property
     def least_units(self) -> int:
@@ -101,6 +115,8 @@ class GatedDraft:
 
     def refusal(self, draws: int) -> PrecisionError:
         """Name the two contexts of the worst group that are closest."""
+        if self.given is not None and self.given.off > self.groups.off.max(initial=0.0):
+            return self.given.refusal(self.problem)
         name = "float32" if self.problem.dtype == "float32" else "float64"
         heads = self.tables.layout.heads
         one, two, distance = self.closest()
@@ -117,8 +133,9 @@ class GatedDraft:
         )
 
 
-def fits(groups: Groups) -> bool:
-    return bool(groups.off.max(initial=0.0) <= OFF)
+def fits(groups: Groups, more: float = 0.0) -> bool:
+    """Whether no function is too far off; `more` is what gates add to that."""
+    return bool(groups.off.max(initial=0.0) + more <= OFF)
 
 
 def fitting_for(problem: Problem, heads: int, labels: LabelCodes) -> Fitting:
@@ -138,38 +155,57 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
     label_codes = LabelCodes.of(len(problem.corpus.label_names))
     ids, places = problem.columns
     failed: dict[int, str] = {}
+    given: GivenGates | None = None
     for heads in (problem.heads,) if problem.heads else HEADS:
-        tables = make_tables(problem, salt, heads, usual, label_codes)
+        fitting = fitting_for(problem, heads, label_codes)
+        if problem.vectors is None:
+            tables = make_tables(problem, salt, heads, label_codes.rows.shape[1])
+        else:
+            tables = given_tables(problem, salt, heads, label_codes.rows.shape[1])
+            given = given or GivenGates.of(problem, tables.own, usual, problem.heads or HEADS[-1])
+            fitting = replace(fitting, more=rounding_of_keys(tables))
         averages = tables.averages(ids, places, end_to_end(problem.parts), problem.causal)
         contexts = Contexts.of(problem, averages, with_exceptions(problem, usual))
-        groups, units = fit_units(contexts, usual, fitting_for(problem, heads, label_codes))
+        groups, units = fit_units(contexts, usual, fitting)
+        if given is not None:
+            units = with_usual(units, usual)
         draft = GatedDraft(
-            problem, tables, averages, usual, label_codes, groups, units, dict(failed)
+            problem, tables, averages, usual, label_codes, groups, units, dict(failed), given
         )
+        if given is not None:
+            height = label_codes.height
+            draft = replace(draft, given=given.measured(units, draft.penalty, height))
         if draft.fits:
             break
-        failed[heads] = problem.corpus.vocabulary[groups.word[groups.off.argmax()]]
+        worst = groups.word[groups.off.argmax()] if len(groups.off) else 0
+        failed[heads] = problem.corpus.vocabulary[worst]
     return draft
 
 
 def assemble(draft: GatedDraft) -> TokenClassifier:
     """One block, heads of rank 1 and gated units, and a linear head."""
     dtype = torch.float32 if draft.problem.dtype == "float32" else torch.float64
-    layout, table = draft.tables.layout, draft.tables.table
-    positions, units, labels = draft.tables.positions, draft.units, draft.label_codes
+    layout, tables, units = draft.tables.layout, draft.tables, draft.units
+    positions, labels = tables.positions, draft.label_codes
     words, word = np.unique(units.word, return_inverse=True)
     held = units.position >= 0
     places, place = np.unique(units.position[held], return_inverse=True)
     gates = np.zeros((1 + len(words) + len(places), layout.dim))
-    gates[1 : 1 + len(words), : layout.word] = table[words, : layout.word] - 1
+    if draft.given is None:
+        table = tables.table(labels.rows[draft.usual])
+        gates[1 : 1 + len(words), : layout.word] = table[words, : layout.word] - 1
+    else:
+        table = tables.table(labels.rows[draft.usual[-1]])
+        gates[1 : 1 + len(words)] = draft.given.rows(words, layout.dim, layout.one)
     if positions is not None:
         at = slice(layout.word, layout.one)
         gates[1 + len(words) :, at] = positions[places, at] - 1
     position = np.zeros(len(word), np.int64)
     position[held] = 1 + len(words) + place
-    most = np.abs(units.slopes).sum(1) * (KEY + STEP) + np.abs(units.bias)
     codes_ = np.concatenate([np.zeros((1, labels.rows.shape[1])), labels.rows])
-    minus = np.zeros_like(units.label) if labels.one_hot else 1 + units.usual
+    # a coordinate per label: only the unit that writes a word's usual label takes the default away
+    beside = labels.one_hot & (units.label != draft.usual[units.word])
+    minus = np.where(beside, 0, 1 + units.usual)
     whole = {
         "word": 1 + word,
         "position": position,
@@ -180,7 +216,7 @@ def assemble(draft: GatedDraft) -> TokenClassifier:
     }
     other = {
         "gates": gates,
-        "penalty": 2.0 ** np.ceil(np.log2(np.maximum(2 * most, 1.0))),
+        "penalty": draft.penalty,
         "bias1": units.bias,
         "slopes": units.slopes,
         "amplitude": units.amplitude,
@@ -193,6 +229,8 @@ def assemble(draft: GatedDraft) -> TokenClassifier:
     weight = np.zeros((len(labels.bias), layout.dim))
     weight[:, layout.labels] = labels.weight
     attention = heads_of(layout, dtype)
+    if tables.seen is not None:
+        look_along(attention, tables.seen, layout.one)
     shape = Architecture(
         vocabulary=len(table),
         labels=len(labels.bias),
@@ -206,7 +244,7 @@ def assemble(draft: GatedDraft) -> TokenClassifier:
     sizes = {"in_features": layout.dim, "out_features": len(labels.bias)}
     return TokenClassifier.assemble(
         shape,
-        nn.Parameter(tensor(table).to(dtype)),
+        nn.Parameter(torch.from_numpy(table).to(dtype)),  # nobody else has this table
         None if positions is None else nn.Parameter(tensor(positions).to(dtype)),
         [Block(attention, layer)],
         module_of(nn.Linear, head, sizes),

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankone.arrays import Floats, Ints
 from rankone.construct.gated.codes import LARGEST, codes, coordinates_for
-from rankone.construct.gated.keys import below, hash_positions, hash_words, stream, uniform
+from rankone.construct.gated.keys import (
+    Hashes,
+    below,
+    hash_positions,
+    hash_words,
+    stream,
+    uniform,
+)
 from rankone.construct.problem import Problem
 from rankone.errors import CorpusError
 
@@ -80,19 +89,45 @@ class LabelCodes:
 
 @dataclass(frozen=True)
 class Tables:
-    """The vectors of words (the last one for all others) and of positions; ``numbers`` are those of
-    the words' codes, and ``salt`` goes into every hash."""
+    """What vectors of words (the last one for all others) and of positions are made of.
+
+    ``own`` are the first coordinates of words, their codes or given vectors; ``numbers`` are those
+    of the codes, and ``salt`` goes into every hash. ``keys`` has key and value of every word for
+    one head after the other: these are coordinates, too, unless heads see them along the rows
+    ``seen`` of given vectors.
+    """
 
     layout: Layout
-    table: Floats
+    own: NDArray[Any]
+    keys: Floats
     positions: Floats | None
     numbers: Ints
     salt: int
+    seen: Floats | None = None
 
     @property
     def seed(self) -> int:
         """The salt without the length of codes, which `make_tables` adds to it."""
         return self.salt - (self.layout.word << 32)
+
+    @property
+    def reach(self) -> float:
+        """No average is larger."""
+        if self.seen is None:
+            return KEY + STEP
+        most = float(np.abs(self.keys[:, 1::2]).max())
+        return most * (1 + 2.0**-10) + STEP * (self.positions is not None)
+
+    def table(self, labels: Floats) -> Floats:
+        """The vectors of all words, whose usual labels have these rows."""
+        layout = self.layout
+        table = np.zeros((len(self.own), layout.dim))
+        table[:, : layout.word] = self.own
+        table[:, layout.one] = 1.0
+        table[:, layout.labels] = labels
+        if self.seen is None:
+            table[:, layout.key(0) : layout.key(layout.heads)] = self.keys
+        return table
 
     def averages(self, ids: Ints, places: Ints, offsets: Ints, causal: bool) -> Floats:
         """What the heads add to every token of these sentences, (tokens, heads)."""
@@ -100,43 +135,36 @@ class Tables:
 
         out = np.empty((self.layout.heads, len(ids)))
         for head in range(self.layout.heads):
-            at = self.layout.key(head), self.layout.value(head)
-            keys, values = (self.column(i, ids, places) for i in at)
+            keys, values = (self._column(2 * head + i, ids, places) for i in range(2))
             average(QUERY, keys, values, offsets, causal, out[head])
         return out.T
 
-    def column(self, at: int, ids: Ints, places: Ints) -> Floats:
-        """A coordinate of X + E."""
-        found = np.take(self.table[:, at], ids)
+    def _column(self, i: int, ids: Ints, places: Ints) -> Floats:
+        found = np.take(self.keys[:, i], ids)
         if self.positions is not None:
-            found += np.take(self.positions[:, at], places)
+            found += np.take(self.positions[:, self.layout.key(0) + i], places)
         return found
 
-    def renewed(
-        self, rows: Ints, new: Sequence[str], usual: Ints, codes_: LabelCodes, length: int
-    ) -> Tables | None:
+    def renewed(self, rows: Ints, new: Sequence[str], length: int) -> Tables | None:
         """The tables of a changed vocabulary: `rows` of this one, of which the last is left out,
         followed by those of `new` words. None if codes clash or are too short, so that all have to
         be drawn anew."""
-        table, numbers, old = self.table, self.numbers, len(self.table) - 1
-        if len(new) or not np.array_equal(rows, np.arange(old)):
+        changed, last = self, len(self.own) - 1
+        if len(new) or not np.array_equal(rows, np.arange(last)):
             fresh = _words(new, self.salt, self.layout)  # with a row for all other words at its end
-            numbers = np.concatenate([numbers[:-1], fresh.numbers])
-            table = np.concatenate([table[:-1], fresh.table])
-            if not np.array_equal(rows, np.arange(len(numbers) - 1)):
-                order = np.append(rows, len(numbers) - 1)
-                numbers, table = numbers[order], table[order]
-            if len(np.unique(numbers)) < len(numbers):
+            order = np.append(rows, last + len(new))
+            columns = {
+                name: np.concatenate([getattr(self, name)[:-1], getattr(fresh, name)])[order]
+                for name in ("own", "keys", "numbers")
+            }
+            if len(np.unique(columns["numbers"])) < len(order):
                 return None
-        if not np.array_equal(table[:, self.layout.labels], codes_.rows[usual]):
-            table = table.copy() if table is self.table else table
-            table[:, self.layout.labels] = codes_.rows[usual]
-        positions = self.positions
-        if positions is not None and len(positions) != length:
+            changed = replace(self, **columns)
+        if self.positions is not None and len(self.positions) != length:
             if coordinates_for(length) != self.layout.position:
                 return None
-            positions = make_positions(length, self.salt, self.layout)
-        return replace(self, table=table, positions=positions, numbers=numbers)
+            changed = replace(changed, positions=make_positions(length, self.salt, self.layout))
+        return changed
 
 
 def usual_labels(problem: Problem) -> Ints:
@@ -152,18 +180,16 @@ def usual_labels(problem: Problem) -> Ints:
     return usual
 
 
-def make_tables(problem: Problem, salt: int, heads: int, usual: Ints, labels: LabelCodes) -> Tables:
+def make_tables(problem: Problem, salt: int, heads: int, labels: int) -> Tables:
     """Codes, keys and values from hashes. Where two words have the same code, all are drawn anew
     with another salt, and are longer."""
     words, length = problem.corpus.vocabulary, problem.length
     placed = coordinates_for(length) if problem.placed else 0
     for size in range(CODE, LARGEST + 1, 2):
         salted = salt + (size << 32)
-        layout = Layout(size, placed, heads, labels.rows.shape[1])
-        tables = _words(words, salted, layout)
+        tables = _words(words, salted, Layout(size, placed, heads, labels))
         if len(np.unique(tables.numbers)) == len(tables.numbers):
-            tables.table[:, layout.labels] = labels.rows[usual]
-            positions = make_positions(length, salted, layout) if placed else None
+            positions = make_positions(length, salted, tables.layout) if placed else None
             return replace(tables, positions=positions)
     raise CorpusError(
         "words whose hashes are the same, whatever is put before them",
@@ -173,24 +199,22 @@ def make_tables(problem: Problem, salt: int, heads: int, usual: Ints, labels: La
 
 
 def _words(words: Sequence[str], salt: int, layout: Layout) -> Tables:
-    """A row per word, and the last one; without labels."""
+    """What belongs to words, with a last row for all others."""
     hashes = hash_words(words, salt)
     numbers = below(stream(hashes, 0), comb(layout.word, layout.word // 2))
-    table = np.zeros((len(hashes), layout.dim))
-    table[:, : layout.word] = codes(numbers, layout.word)
-    table[:, layout.one] = 1.0
-    _fill_keys(table, layout, hashes, KEY)
-    return Tables(layout, table, None, numbers, salt)
+    own, keys = codes(numbers, layout.word), _keys(hashes, layout.heads, KEY)
+    return Tables(layout, own, keys, None, numbers, salt)
 
 
 def make_positions(length: int, salt: int, layout: Layout) -> Floats:
+    """Codes, keys and values of positions."""
     positions = np.zeros((length, layout.dim))
     positions[:, layout.word : layout.one] = codes(np.arange(length), layout.position)
-    _fill_keys(positions, layout, hash_positions(length, salt), STEP)
+    keys = _keys(hash_positions(length, salt), layout.heads, STEP)
+    positions[:, layout.key(0) : layout.key(layout.heads)] = keys
     return positions
 
 
-def _fill_keys(table: Floats, layout: Layout, hashes: np.ndarray, size: float) -> None:
-    for head in range(layout.heads):
-        for i, at in enumerate((layout.key(head), layout.value(head))):
-            table[:, at] = uniform(stream(hashes, 2 * head + i + 1), size)
+def _keys(hashes: Hashes, heads: int, size: float) -> Floats:
+    columns = [uniform(stream(hashes, i + 1), size) for i in range(2 * heads)]
+    return np.stack(columns, axis=1)

@@ -68,6 +68,7 @@ class Fitting:
     one_hot: bool  # every label has a coordinate
     placed: bool  # there are positions
     few: int = FEW  # contexts of a word that may share one group; below 0: never
+    more: float = 0.0  # roundings that put averages off, of keys and values that are on no grid
 
     @property
     def unit(self) -> float:
@@ -95,7 +96,7 @@ class Contexts:
         order = np.lexsort((*averages[tokens].T, places, ids))
         tokens = tokens[order]
         labels, seen = problem.labels[tokens], seen_tokens(problem, tokens)
-        return cls(ids[order], places[order], labels, averages[tokens], seen)
+        return cls(ids[order], places[order], labels, np.ascontiguousarray(averages[tokens]), seen)
 
 
 def with_exceptions(problem: Problem, usual: Ints) -> Ints:
@@ -114,7 +115,7 @@ def fit_units(contexts: Contexts, usual: Ints, fitting: Fitting) -> tuple[Groups
     from rankone.kernels.compiled.unit_rows import AMPLITUDE, BIAS, DIRECTION, GAIN
 
     words, bounds = contexts.words, np.flatnonzero(np.diff(contexts.words, prepend=-1, append=-1))
-    terms = 8.0 + MEAN_SIZE * (8.0 + 2.0 * contexts.seen)
+    terms = 8.0 + fitting.more + MEAN_SIZE * (8.0 + 2.0 * contexts.seen)
     labels, rows, groups, off = fit_words(
         bounds,
         contexts.places,

@@ -14,14 +14,17 @@ def add_units(
     a: Floats,
     words: Ints,
     places: Ints,
+    fines: Floats,
     pairs: Ints,
     first: Ints,
     gates: int,
     slopes: Floats,
     bias: Floats,
+    penalty: Floats,
     o: Floats,
 ) -> None:
-    """Add to each column of `out` what the units of its token write."""
+    """Add to each column of `out` what the units of its token write. `fines` are those of its own
+    gates: that of its word, and both together."""
     for t in range(len(words)):
         if words[t] == 0:
             continue
@@ -33,7 +36,7 @@ def add_units(
             if g == len(pairs) or pairs[g] != key:
                 continue
             for j in range(first[g], first[g + 1]):
-                z = bias[j]
+                z = bias[j] + penalty[j] * fines[turn, t]
                 for h in range(len(a)):
                     z += slopes[j, h] * a[h, t]
                 if z > 0.0:
