@@ -86,6 +86,9 @@ def test_the_nearest_code_against_all_of_them(seed: int, size: int, labels: int)
     assert (found.away(y, label) == np.abs(y - codes[label].T).max(0)).all()
     sizes = np.abs(2 * codes) @ np.abs(y) + (codes**2).sum(1)[:, None]
     assert (found.terms(y) >= sizes.max(0)).all()
+    products = (np.abs(2 * codes) @ np.abs(y)).max(0)
+    lost = 2.0**-24 * ((size + 1) * products + size * (codes**2).sum(1).max())
+    assert (found.slip(y, 2.0**-24) >= lost).all()
 
 
 def test_a_lead_that_is_no_larger_than_claimed() -> None:

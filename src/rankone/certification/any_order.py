@@ -17,8 +17,7 @@ averages as large as a run can make them.
 
 *Units.* z has H products and a bias: gamma_(H+1), and what the averages are off times the slopes.
 A unit that can only be negative adds exact zeros. Otherwise relu passes on no more than z is off.
-Amplitudes times codes, whole numbers, times relu, t of them and X + E added up: gamma_(t+2), and
-one more where a run adds in a wider type.
+Amplitudes times codes, whole numbers, times relu, t of them and X + E added up: gamma_(t+2).
 
 *Labels.* A logit of k products and a bias: gamma_(k+1). The exact features lie in the balls of
 `GatedBalls`; where the label leads by more than all this together may shift it, every run has it.
@@ -181,7 +180,7 @@ class AnyOrder:
         token, unit, slip, upper = reached.token[some], reached.unit[some], slip[some], upper[some]
         tokens = len(chunk.ids)
         terms = np.bincount(token, minlength=tokens)
-        rounding = (terms + 3) * self.u
+        rounding = (terms + 2) * self.u
         rounding = np.where(rounding < ROUNDED, rounding / (1 - rounding), np.inf)
         amplitude = np.abs(balls.amplitude[unit])
         if not (amplitude * upper < LARGE).all():
@@ -196,11 +195,11 @@ class AnyOrder:
 
     def _by_codes(self, y: Floats, slip: Floats, labels: Ints) -> Floats:
         """|y_i - c_i| may be so far from 1/2 in every coordinate that logits cannot be mixed up:
-        the label leads by 1 - 2e (`LabelCodes`), and two logits are off by gamma T each."""
+        the label leads by 1 - 2e (`LabelCodes`), and two logits are off by `slip` each."""
         assert self.codes is not None
         away = (np.abs(y - self.codes.codes.T[:, labels]) + slip).max(0)
-        terms = self.codes.terms(np.abs(y) + slip)
-        return np.asarray(up(away + gamma(len(y) + 1, self.u) * terms) + TINY < 0.5)
+        slips = self.codes.slip(np.abs(y) + slip, self.u)
+        return np.asarray(up(away + slips) + TINY < 0.5)
 
     def _by_logits(self, y: Floats, slip: Floats, labels: Ints) -> Floats:
         """Whether every token's label leads all others, by more than both may be off."""

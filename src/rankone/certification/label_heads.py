@@ -11,7 +11,7 @@ from torch import nn
 
 from rankone.arrays import Bools, Floats, Ints
 from rankone.certification.attention_balls import array
-from rankone.certification.ball_arithmetic import SLACK, Balls, U, gamma, linear, total, up
+from rankone.certification.ball_arithmetic import Balls, U, gamma, linear, total, up
 from rankone.deadline import tick
 from rankone.nn.arb_network import Vector, dot, vector
 from rankone.nn.evaluate import Numbers
@@ -114,17 +114,16 @@ class CodeHead:
     def run(self, z: Numbers) -> tuple[Numbers, Ints]:
         """y and the label of the largest logit, as the type of these features computes them.
 
-        A logit is the sum of s + 1 numbers that are not 0, whose sizes add up to at most T
-        (`LabelCodes.terms`): it is off by gamma_(s+1) T, u the unit of the type. If y is e away
-        from a code, that of the nearest leads where 2 gamma_(s+1) T < 1 - 2e.
+        A logit is the sum of s + 1 numbers that are not 0. If it is off by at most `slip`
+        (`LabelCodes.slip`), and y is e away from a code, this one leads where 2 slip < 1 - 2e.
         """
         y = z[self.codes.at]
         wide = y.astype(np.float64, copy=False)
         labels, known = self.codes.nearest(wide)
         unit = float(np.finfo(z.dtype).eps) / 2
         with np.errstate(invalid="ignore"):
-            slip = gamma(self.width + 1, unit) * self.codes.terms(wide) * SLACK
-            doubt = ~(known & (self.codes.away(wide, labels) + slip < 0.5))
+            far = self.codes.away(wide, labels) + self.codes.slip(wide, unit)
+            doubt = ~(known & (up(far) < 0.5))
         if doubt.any():
             weight, offset = (x.astype(z.dtype, copy=False) for x in (self.weight, self.offset))
             for part in self._parts(doubt):

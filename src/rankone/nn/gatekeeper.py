@@ -1,9 +1,10 @@
 """Which units of a gated layer a token can reach: proved from the weights, then looked up.
 
-The proof is that of Sperner. On the coordinates of the gates of words, every row of the token table
-has k ones among zeros, and every gate fines all but k coordinates by 1. So a gate is exactly 0 for
-the word that has its ones there, and at most -1 for every other; likewise for positions. If the
-penalty of a unit exceeds all that it can see of averages, it is 0 for every other word and place.
+The proof is that of Sperner. On the coordinates that some gate of a word fines, every row of the
+token table has k ones or more among zeros, and every gate fines all but k coordinates, or more, by
+1. So a gate is exactly 0 for the words that have its ones there, and at most -1 for every other,
+which has a one elsewhere; likewise for positions. If the penalty of a unit exceeds all that it can
+see of averages, it is 0 for every other word and place.
 """
 
 from __future__ import annotations
@@ -101,9 +102,8 @@ def _opened(gates: Floats, rows: Ints, own: Floats, other: Floats, written: Flag
     zero_one = all(((x == 0) | (x == 1)).all() for x in (fines, seen))
     if not zero_one or other[:, used].any() or written[used].any() or used.sum() > 64:
         return None
-    ones = seen.sum(1)
-    if not ((ones == ones[0]).all() and (used.sum() - fines.sum(1) == ones[0]).all()):
-        return None
+    if seen.sum(1).min(initial=np.inf) < (used.sum() - fines.sum(1)).max():
+        return None  # some row may have no ones but those of a gate, and still be another one
     codes, wanted = _packed(seen), _packed(1 - fines)
     order = np.argsort(wanted)
     at = np.minimum(np.searchsorted(wanted[order], codes), len(rows) - 1)

@@ -81,6 +81,15 @@ class LabelCodes:
         """
         return np.asarray(np.abs(y - self.codes.T[:, labels]).max(0))
 
+    def slip(self, y: Floats, u: float) -> Floats:
+        """How far a logit of any label may be off, added up in any order with unit roundoff u.
+
+        A product 2 c_i y_i passes through s + 1 roundings at most, and -|c|^2 through s.
+        """
+        s = len(self.at)
+        products = (s + 1) * u / (1 - (s + 1) * u) * 2 * (self.size @ np.abs(y))
+        return np.asarray((products + s * u / (1 - s * u) * self.square) * (1 + 2.0**-40))
+
     def terms(self, y: Floats) -> Floats:
         """At least sum_i |2 c_i y_i| + |c|^2 for every label: the numbers that a logit sums up."""
         return np.asarray(2 * (self.size @ np.abs(y)) + self.square)
