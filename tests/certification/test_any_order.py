@@ -291,8 +291,9 @@ def test_how_much_the_penalty_must_have_to_spare() -> None:
 
 def test_a_token_without_a_proved_label_is_not_right(model: Model) -> None:
     order, chunk = made(model)
-    n = len(chunk.ids)
-    order.see(chunk, np.zeros(n, np.int64), np.full(n, 0.5))
+    off = np.zeros(len(chunk.ids))
+    off[3] = 0.5
+    order.see(chunk, chunk.features.mid.argmax(0), off)
     assert not order.right
 
 

@@ -185,7 +185,8 @@ def test_rounding_of_units_comes_near_its_bound() -> None:
     balls, corpus, rng = made(model), Corpus.from_sentences(sentences), np.random.default_rng(0)
     rows, _ = align(model, corpus)
     (chunk,) = balls.run(rows, corpus.offsets)
-    balls.o *= 17.0  # so that this product is rounded too
+    balls.o *= 17.0  # so that this product is rounded too,
+    balls.table[:, balls.out] = 15.0  # and the sum, which is above 32
     seen, written = [], []
     token = np.arange(len(rows))
     for _ in range(400):
@@ -212,7 +213,7 @@ def test_rounding_of_units_comes_near_its_bound() -> None:
                 off = abs(Fraction(base[k, t]) + added - Fraction(features.mid[k, t]))
                 written.append(float(off / Fraction(features.rad[k, t])))
     assert 0.5 < max(seen) <= 1
-    assert 0.5 < max(written) <= 1
+    assert 0.65 < max(written) <= 1  # some of it is for the product with the amplitude
 
 
 def test_codes_that_are_not_whole_are_rounded_too() -> None:

@@ -161,7 +161,8 @@ class GatedBalls:
     def features(self, ids: Ints, where: Ints, moved: Balls, reached: Reached) -> Balls:
         """H + sum_j o_j relu(z_j), in the coordinates `out`."""
         h = self._after(self.out, ids, where, moved)
-        token, unit, seen = reached.token, reached.unit, reached.seen
+        awake = np.flatnonzero(~(reached.seen.upper() <= 0))  # the others are exactly 0
+        token, unit, seen = reached.token[awake], reached.unit[awake], reached.seen[awake]
         amplitude = self.amplitude[unit]
         z = np.maximum(seen.mid, 0.0) * amplitude
         off = up(seen.rad * np.abs(amplitude) + gamma(1) * np.abs(z))
