@@ -653,3 +653,28 @@ def test_order_of_what_is_almost_equal() -> None:
 def many_bits() -> Any:
     with ctx.workprec(200):
         yield
+
+
+@pytest.mark.parametrize(("apart", "swept"), [(0.0, True), (0.99, True), (1.01, False)])
+def test_places_that_are_told_apart_are_not_compared(apart: float, swept: bool) -> None:
+    """Two contexts of one place are 1 apart. The rest is left out if it is further away."""
+    x = np.array([[0.0, 0.0, 30.0, 60.0], [0.0, 0.0, 0.0, 0.0]])
+    moved = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    ids, exact = context_ids(x, moved, [0, 0, 1, 2])
+    ids = replace(ids, apart=apart)
+    sweeps: list[bool] = []
+    real = context_gaps._different_places
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            context_gaps, "_different_places", lambda *given: (sweeps.append(True), real(*given))
+        )
+        gaps = close(ids, exact)
+    assert bool(sweeps) == swept
+    assert float(gaps.lower) == pytest.approx(1, rel=1e-6)
+
+
+def test_places_are_compared_where_no_two_contexts_share_one() -> None:
+    x = np.array([[0.0, 5.0, 30.0]])
+    ids, exact = context_ids(x, np.zeros((1, 3)), [0, 1, 2])
+    gaps = close(replace(ids, apart=1.0), exact)
+    assert float(gaps.lower) == pytest.approx(5)

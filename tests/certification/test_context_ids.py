@@ -112,3 +112,42 @@ def test_better_known_context_ids_take_the_place_of_others() -> None:
     assert old.along.mid[1] == along.mid[1] != 7.0
     assert old.shade.tolist() == outline(q)[0].tolist()
     assert old.length.overlaps(arb(5))
+
+
+def test_what_is_kept_is_replaced_too() -> None:
+    """Of three coordinates two are written; shade and reach are computed when they are needed."""
+    rng = np.random.default_rng(0)
+    n, at, rows = 6, np.array([1, 4]), np.array([0, 2])
+    moved, x = Balls(rng.random((3, n)), np.full((3, n), 0.1)), rng.random((3, n))
+    moved.mid[1], moved.rad[1] = 0.0, 0.0
+    q = Balls(x + moved.mid, moved.rad)
+    asked: list[Ints] = []
+
+    def locate(wanted: Ints) -> tuple[Balls, Balls]:
+        asked.append(wanted)
+        return moved[:, wanted], q[:, wanted]
+
+    along, direction = Balls(rng.random(n), np.full(n, 0.1)), np.array([1.0, 0.0, 1.0])
+    place, size = np.arange(n), outline(q)[2]
+    old = ContextIds(
+        place, place, direction, along, None, None, size, locate, False, rows, moved[rows], 1.0
+    )
+    new_moved, new_q = (Balls(rng.random((3, 2)), np.full((3, 2), 0.01)) for _ in range(2))
+    new = old.replaced(at, along[at], new_moved, new_q)
+    wanted = np.array([4, 0, 1])
+    assert new.moved(wanted).mid[:, 1].tolist() == moved.mid[rows, 0].tolist()
+    assert new.moved(wanted).mid[:, [2, 0]].tolist() == new_moved.mid[rows].tolist()
+    assert new.moved(wanted).rad[:, [2, 0]].tolist() == new_moved.rad[rows].tolist()
+    assert old.moved(wanted).mid.tolist() == moved.mid[rows][:, wanted].tolist()
+    assert not asked
+    assert new.size[at].tolist() == outline(new_q)[2].tolist()
+    assert new.apart == 1.0
+
+    def outlines(ids: ContextIds, points: Balls) -> None:
+        for found, expected in zip(ids.outlined(), outline(points), strict=False):
+            assert found == pytest.approx(expected)
+
+    outlines(old, q)
+    better = Balls(q.mid.copy(), q.rad.copy())
+    better[:, at] = new_q
+    outlines(new, better)

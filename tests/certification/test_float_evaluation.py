@@ -12,7 +12,8 @@ from certification import judge
 from rankone import Corpus
 from rankone.certification.align import align
 from rankone.certification.ball_arithmetic import Balls
-from rankone.certification.float_evaluation import Readings, main_direction
+from rankone.certification.float_evaluation import Readings
+from rankone.certification.gathered import main_direction
 from rankone.certification.label_heads import Decoded
 from rankone.errors import CorpusError, LengthError
 

@@ -134,6 +134,44 @@ def test_how_a_head_is_read(labels: int, dim: int, seed: int, held: int) -> None
         assert read.rounding == pytest.approx(other.rounding, rel=1e-6)
 
 
+@pytest.mark.parametrize("held", [30, 1 << 22])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_how_a_head_of_codes_is_read(
+    held: int, dtype: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the distance from the wanted code; a lead is no less than what that leaves."""
+    monkeypatch.setattr("rankone.construct.heads.LOGITS", held)
+    rng = np.random.default_rng(0)
+    codes = np.unique(rng.integers(-4, 4, (40, 2)), axis=0).astype(float)
+    head = nn.Linear(5, len(codes), dtype=torch.float32 if dtype is np.float32 else torch.float64)
+    with torch.no_grad():
+        head.weight.zero_()
+        head.weight[:, 1::2] = torch.from_numpy(2 * codes).to(head.weight.dtype)
+        head.bias.copy_(torch.from_numpy(-(codes**2).sum(1)))
+    wanted = rng.integers(len(codes), size=300)
+    z = rng.normal(size=(5, 300)).astype(dtype)
+    z[1::2] = codes[wanted].T + rng.uniform(-0.7, 0.7, (2, 300))
+    logits = head.weight.detach().double().numpy() @ z + head.bias.detach().numpy()[:, None]
+    assert LabelHead(head).seen.tolist() == [1, 3]
+    found, lead = LabelHead(head).read(z[1::2], wanted), leads(logits, wanted)
+    away = np.abs(z[1::2] - codes[wanted].T).max(0)
+    assert (found.labels == logits.argmax(0)).all()
+    assert found.errors == pytest.approx(away, rel=1e-6)
+    near = found.errors < 0.5
+    assert near.any()
+    assert not near.all()
+    assert (lead[near] >= 1 - 2 * found.errors[near] - 1e-5).all()
+    assert found.labels[near].tolist() == wanted[near].tolist()
+    exact = (np.abs(head.weight.detach().numpy()) @ np.abs(z)).T + (codes**2).sum(1)
+    bound = found.rounding / LabelHead(head).roundings
+    assert exact.max() * (1 - 1e-12) <= bound <= 4 * exact.max()
+    again = LabelHead(head).read_logits(torch.from_numpy(z.T), torch.from_numpy(logits.T), wanted)
+    assert again.values == pytest.approx(found.values, abs=1e-6)
+    assert (again.labels == found.labels).all()
+    asked = np.where(rng.random(300) < 0.3, -1, wanted)
+    assert (LabelHead(head).read(z[1::2], asked).errors == -np.inf).tolist() == (asked < 0).tolist()
+
+
 def test_no_tokens_are_read_too() -> None:
     found = LabelHead(nn.Linear(3, 4).double()).read(np.empty((3, 0)), np.empty(0, dtype=int))
     assert (len(found.labels), len(found.values), len(found.errors)) == (0, 0, 0)

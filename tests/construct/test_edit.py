@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rankone
@@ -54,7 +54,6 @@ def sentences(draw: st.DrawFn, most: int = 12) -> Pairs:
 @given(
     sentences(), sentences(4), st.data(), st.sampled_from(SETTINGS), st.sampled_from([0, 2, 256])
 )
-@settings(max_examples=60)
 def test_the_same_bytes_as_a_model_of_the_changed_corpus(
     start: Pairs, more: Pairs, data: st.DataObject, how: dict[str, Any], few: int
 ) -> None:

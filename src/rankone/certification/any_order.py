@@ -1,167 +1,274 @@
 """Is every run in the weights' own type right, in whatever order it adds? For networks with gates.
 
-With u the unit of rounding, a sum of m terms in any order is off by at most gamma_(m-1) times the
-sum of their sizes. Keys and values are multiples of 2^-20 and small, and the query is a power of
-two, so X + E, scores and their differences are exact. Let p be the softmax weights of n tokens. An
-exponential within 2 units in the last place is off by the share 4u, which moves the average a by at
-most 4u sum p |v - a|; the sum of the exponentials, the quotients, the products and the sum of these
-are off by the share gamma_(2n+2) at most, whichever is divided first: in all (2n + 12) u sum p |v|.
+With u the unit of rounding, a sum of m rounded products in any order is off by at most gamma_m
+times the sum of their sizes, and adding zeros is exact.
 
-The gates of a token's own group add exact zeros, and so do all coordinates that a unit does not
-read. Outside its group a unit is off by less than what its penalty has to spare.
+*Averages.* Keys and values are multiples of 2^-20 and small, and the query is a power of two, so
+X + E, scores and their differences are exact. Let p be the softmax weights of n tokens and
+s = sum p |v|. Exponentials within 2 units in the last place are off by shares of at most 4u, which
+moves the average a by 4u sum p |v - a| <= 8u s. The sum of the exponentials, the quotients, the
+products and the sum of these are off by the share gamma_2n, whichever is divided first: in all
+gamma_(2n+12) s. Heads write to coordinates of their own, where X + E is 0: no more is rounded.
+
+*Gates.* Those of a token's own group add exact zeros. Outside it a unit of penalty B is fined m B
+for a whole number m >= 1, and the rest of what it sees is at most M. Its d + 1 products and their
+sum are off by at most gamma_2(d+8) (m B + M), so it is 0 if B exceeds M by enough. M counts
+averages as large as a run can make them.
+
+*Units.* z has H products and a bias: gamma_(H+1), and what the averages are off times the slopes.
+A unit that can only be negative adds exact zeros. Otherwise relu passes on no more than z is off.
+Amplitudes times codes, whole numbers, times relu, t of them and X + E added up: gamma_(t+2).
+
+*Labels.* A logit of k products and a bias: gamma_(k+1). The exact features lie in the balls of
+`GatedBalls`; where the label leads by more than all this together may shift it, every run has it.
 """
 
 from __future__ import annotations
 
-from math import log2
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from rankone.arrays import Floats, Ints
-from rankone.certification.attention_balls import array
-from rankone.kernels import rank1_attention_ragged
+from rankone.certification.attention_balls import array, averages_of
+from rankone.certification.ball_arithmetic import Balls, gamma, up
+from rankone.certification.gated_balls import GatedBalls, GatedChunk
 from rankone.nn import TokenClassifier
-from rankone.nn.evaluate import rank1_heads
-from rankone.nn.gated import GatedFeedForward
-from rankone.nn.gatekeeper import Gatekeeper, gated_layer_of, reach_of
-from rankone.spans import places, spans
+from rankone.nn.gatekeeper import gated_layer_of, reach_of
+from rankone.nn.label_codes import LabelCodes
 
 ARITHMETIC = (
     "sums in any order; every operation correctly rounded, a product and a sum perhaps in one; exp "
-    "within 2 units in the last place, of scores as they are or less the largest; numbers below "
-    "the normal range may become 0"
+    "within 2 units in the last place, of scores as they are or less the largest, in one softmax "
+    "over all tokens; padding has weight 0; numbers below the normal range may become 0"
 )
-GRID, SMALL = 2.0**20, 8.0  # multiples of 1 / GRID below SMALL: sums and differences are exact
-SPARE = 1.01  # for the rounding of these bounds themselves
-TINY = 1e-30  # what may become 0, many times over
+GRID, SMALL = 2.0**20, 2.0  # multiples of 1 / GRID up to SMALL: sums and differences are exact
+QUERIES = 2.0**-10, 8.0
+PLAIN = 1e-20, 1e20  # sizes of weights, other than 0: products do not underflow
+LARGE = 1e30  # nothing that is added up is larger: no overflow
+TINY = 1e-30  # what may become 0, a million times over
+ROUNDED = 0.25  # gamma is used for n u below this
+LOGITS = 1 << 22  # held at once
 
 
-def right_in_any_order(
-    network: TokenClassifier, rows: Ints, offsets: Ints, labels: Ints, gold: Ints
-) -> bool | None:
-    """Whether it is proved that all tokens with gold labels get these labels; None if the network
-    is not of the kind for which this can be tried."""
-    keeper, layer = Gatekeeper.of(network), gated_layer_of(network)
-    if keeper is None or layer is None:
-        return None
-    heads = rank1_heads(network.blocks[0].attention)
-    if heads is None:
-        return None
-    u = torch.finfo(network.dtype).eps / 2
-    table, dim = array(network.table), network.shape.dim
-    positions = np.zeros((1, dim)) if network.positions is None else array(network.positions)
-    reads, writes = layer.reads.numpy(), layer.writes.numpy()
-    columns = []
-    for head in heads:
-        key, query, value, output = (
-            _single(x) for x in (head.key, head.query, head.value, head.output)
+@dataclass(frozen=True)
+class Attending:
+    """The coordinates of a head's key and value, and its query."""
+
+    key: int
+    value: int
+    query: float
+
+
+class AnyOrder:
+    """Sees a corpus piece by piece. ``right`` as long as it is proved that every run gives all
+    tokens with gold labels the exact labels."""
+
+    def __init__(
+        self, network: TokenClassifier, balls: GatedBalls, heads: list[Attending], gold: Ints
+    ) -> None:
+        self.balls, self.heads, self.gold = balls, heads, gold
+        self.u = torch.finfo(network.dtype).eps / 2
+        self.weight, self.bias = array(network.head.weight)[:, balls.out], array(network.head.bias)
+        self.codes = LabelCodes.of(network.head)
+        self.right = True
+
+    @classmethod
+    def of(
+        cls, network: TokenClassifier, balls: GatedBalls, gold: Ints, longest: int
+    ) -> AnyOrder | None:
+        """None if the network is not of the kind for which this can be tried; `longest` is the
+        number of tokens of the longest sentence."""
+        layer, u = gated_layer_of(network), torch.finfo(network.dtype).eps / 2
+        heads = attending(network, balls)
+        if layer is None or heads is None or 2 * (longest + network.shape.dim + 16) * u > ROUNDED:
+            return None
+        reads, writes, out = set(balls.reads), set(balls.writes), set(balls.out)
+        plain = all(
+            _plain(x)
+            for x in (
+                *(array(getattr(layer, name)) for name in ("slopes", "bias1", "amplitude")),
+                array(network.head.weight),
+                array(network.head.bias),
+                balls.table[:, balls.writes],
+                balls.positions[:, balls.writes],
+            )
         )
-        if key is None or query is None or value is None or output is None:
+        codes, penalty = array(layer.codes), array(layer.penalty)
+        whole = (codes == np.rint(codes)).all() and np.abs(codes).max(initial=0.0) <= GRID
+        if not (
+            balls.keeper.exact
+            and plain
+            and whole
+            and reads == set(balls.written)
+            and len(reads) == len(balls.reads) == len(heads)
+            and len(writes) == len(balls.writes)
+            and not writes & reads
+            and out <= writes
+            and (penalty >= 1).all()
+            and (penalty <= LARGE).all()
+        ):
             return None
-        at, scale = query
-        asked = table[:, at] * scale
-        steady = (asked == asked[0]).all() and not positions[:, at].any() and asked[0] > 0
-        exact = all(_on_grid(x[:, i], w) for i, w in (key, value) for x in (table, positions))
-        if not (steady and exact and log2(asked[0]).is_integer() and asked[0] <= 1.0 * SMALL):
+        slip = gamma(2 * (network.shape.dim + 8), u)
+        seen = reach_of(network, layer, balls.table, balls.positions)
+        seen = seen * (1 + gamma(2 * longest + 12, u)) + TINY
+        if not (penalty * (1 - slip) > seen * (1 + slip) * (1 + 2.0**-20)).all():
             return None
-        if output[1] != 1.0 or table[:, output[0]].any() or positions[:, output[0]].any():
-            return None
-        columns.append((key, value, output[0], float(asked[0])))
-    written = [at for *_, at, _ in columns]
-    silent = array(layer.penalty) * (1 - 4 * u * (dim + 8) ** 2)
-    if sorted(written) != sorted(reads.tolist()) or len(set(written)) < len(written):
-        return None
-    if not (silent > reach_of(network, layer, table, positions)).all():
-        return None
+        return cls(network, balls, heads, gold)
 
-    weight, bias = array(network.head.weight), array(network.head.bias)
-    if weight[:, np.setdiff1d(np.arange(dim), writes)].any():
-        return None
-    units = _Units(layer, len(columns), u)
-    sure = True
-    for first, last in spans(offsets):
-        a, b = int(offsets[first]), int(offsets[last])
-        ids, starts = rows[a:b], offsets[first : last + 1] - a
-        spots = places(starts) if network.positions is not None else np.zeros(b - a, np.int64)
-        n = spots + 1 if network.shape.causal else np.repeat(np.diff(starts), np.diff(starts))
-        mid, off = np.empty((2, len(reads), b - a))
-        for key, value, at, y in columns:
-            k, v = (w * (table[ids, i] + positions[spots, i]) for i, w in (key, value))
-            y_column = np.full(b - a, y)
-            i = int(np.flatnonzero(reads == at)[0])
-            causal = network.shape.causal
-            mid[i] = rank1_attention_ragged(y_column, k, v, starts, causal=causal)
-            size = rank1_attention_ragged(y_column, k, np.abs(v), starts, causal=causal)
-            off[i] = SPARE * u * (2 * n + 12) * size + TINY
-        base = table[np.ix_(ids, writes)] + positions[np.ix_(spots, writes)]
-        out, slip = units.add(keeper, ids, spots, mid, off, base.T)
-        sure = sure and _lead(weight[:, writes], bias, out, slip, u, labels[a:b], gold[a:b])
-    return sure
-
-
-class _Units:
-    """What the units of a token's group add, and how far that may be off."""
-
-    def __init__(self, layer: GatedFeedForward, heads: int, u: float) -> None:
-        self.slopes, self.bias, self.amplitude = map(
-            array, (layer.slopes, layer.bias1, layer.amplitude)
+    def see(self, chunk: GatedChunk, labels: Ints, off: Floats) -> None:
+        """Tokens with these exact labels, proved where ``off`` is below 1/2."""
+        asked = np.flatnonzero(self.gold[chunk.first : chunk.last] >= 0)
+        if not self.right or not len(asked):
+            return
+        if not (off[asked] < 0.5).all():
+            self.right = False
+            return
+        slip = self.features_slip(chunk)
+        mid = chunk.features.mid
+        leads = self._by_codes if self.codes is not None else self._by_logits
+        self.right = bool(
+            (slip < LARGE).all()
+            and (np.abs(mid) < LARGE).all()
+            and leads(mid[:, asked], slip[:, asked], labels[asked]).all()
         )
-        codes = array(layer.codes)
-        self.o = codes[layer.plus.numpy()] - codes[layer.minus.numpy()]
-        self.gates, self.heads, self.u = len(layer.gates), heads, u
 
-    def add(
-        self, keeper: Gatekeeper, ids: Ints, spots: Ints, mid: Floats, off: Floats, base: Floats
-    ) -> tuple[Floats, Floats]:
-        token, unit = keeper.reached(ids, spots, self.gates)
-        steep, u = self.slopes[unit].T, self.u
-        a, rad = mid[:, token], off[:, token]
-        z = (steep * a).sum(0) + self.bias[unit]
-        sizes = (np.abs(steep) * (np.abs(a) + rad)).sum(0) + np.abs(self.bias[unit])
-        slip = (np.abs(steep) * rad).sum(0) + SPARE * u * (self.heads + 2) * sizes + TINY
-        active, tokens = np.maximum(z, 0.0), len(ids)
-        reached = np.where(z + slip > 0, active + slip, 0.0)
-        slip = np.where(z + slip > 0, slip, 0.0)
-        terms = np.bincount(token, reached > 0, tokens)
-        out, most = base.copy(), np.abs(base)
-        away = np.zeros_like(base)
-        for i in range(len(base)):
-            share = self.amplitude[unit] * self.o[unit, i]
-            out[i] += np.bincount(token, share * active, tokens)
-            away[i] = np.bincount(token, np.abs(share) * slip, tokens)
-            most[i] += np.bincount(token, np.abs(share) * reached, tokens)
-        return out, SPARE * (away + u * (terms + 5) * most)
+    def averages_slip(self, chunk: GatedChunk) -> tuple[Floats, Floats]:
+        """sum p |v| for every coordinate that a head writes, and how far a run's average may be
+        from the exact one."""
+        n = chunk.positions + 1
+        if not self.balls.causal:
+            lengths = np.diff(chunk.starts)
+            n = np.repeat(lengths, lengths)
+        rounding = (2 * n + 12) * self.u
+        rounding = rounding / (1 - rounding)
+        sizes = np.empty((len(self.heads), len(n)))
+        for row, head in enumerate(self.heads):
+            key, value = self.balls.embed(
+                np.array([head.key, head.value]), chunk.ids, chunk.positions
+            ).mid  # exact
+            one = np.zeros((1, len(n)))
+            average = averages_of(
+                Balls(key[None], one),
+                Balls(one + head.query, one),
+                Balls(np.abs(value)[None], one),
+                chunk.starts,
+                self.balls.causal,
+            )
+            sizes[row] = average.mid[0] + average.rad[0]
+        return sizes, up(rounding * sizes) + TINY
+
+    def units_slip(self, chunk: GatedChunk) -> Floats:
+        """How far a run's z may be from the exact one, for every pair of a token and a unit."""
+        balls, token, unit = self.balls, chunk.reached.token, chunk.reached.unit
+        sizes, off = self.averages_slip(chunk)
+        total, slip = np.abs(balls.bias[unit]), np.zeros(len(unit))
+        for i, at in enumerate(balls.reads.tolist()):
+            row = int(np.searchsorted(balls.written, at))
+            steep = np.abs(balls.slopes[unit, i])
+            slip += steep * off[row, token]
+            total += steep * (sizes + off)[row, token]
+        return up(slip + gamma(len(self.heads) + 1, self.u) * total) + TINY
+
+    def features_slip(self, chunk: GatedChunk) -> Floats:
+        """How far a run's features, in the coordinates `out`, may be from the middle of the balls
+        of the exact ones."""
+        balls, reached = self.balls, chunk.reached
+        slip = self.units_slip(chunk)
+        upper = reached.seen.mid + reached.seen.rad + slip
+        some = np.flatnonzero(~(upper <= 0))  # the others are 0 in every run, and exactly
+        token, unit, slip, upper = reached.token[some], reached.unit[some], slip[some], upper[some]
+        tokens = len(chunk.ids)
+        terms = np.bincount(token, minlength=tokens)
+        rounding = (terms + 2) * self.u
+        rounding = np.where(rounding < ROUNDED, rounding / (1 - rounding), np.inf)
+        amplitude = np.abs(balls.amplitude[unit])
+        if not (amplitude * upper < LARGE).all():
+            return np.full((len(balls.out), tokens), np.inf)
+        away = chunk.features.rad + TINY * (terms + 2)
+        base = balls.embed(balls.out, chunk.ids, chunk.positions)
+        for k, at in enumerate(balls.out.tolist()):
+            share = np.abs(balls.o[unit, np.flatnonzero(balls.writes == at)[0]]) * amplitude
+            most = np.abs(base.mid[k]) + np.bincount(token, share * upper, tokens)
+            away[k] += np.bincount(token, share * slip, tokens) + rounding * most
+        return up(away * (1 + gamma(int(terms.max(initial=0)) + 8)))
+
+    def _by_codes(self, y: Floats, slip: Floats, labels: Ints) -> Floats:
+        """|y_i - c_i| may be so far from 1/2 in every coordinate that logits cannot be mixed up:
+        the label leads by 1 - 2e (`LabelCodes`), and two logits are off by `slip` each."""
+        assert self.codes is not None
+        away = (np.abs(y - self.codes.codes.T[:, labels]) + slip).max(0)
+        slips = self.codes.slip(np.abs(y) + slip, self.u)
+        return np.asarray(up(away + slips) + TINY < 0.5)
+
+    def _by_logits(self, y: Floats, slip: Floats, labels: Ints) -> Floats:
+        """Whether every token's label leads all others, by more than both may be off."""
+        size, bias = np.abs(self.weight), self.bias[:, None]
+        terms = np.count_nonzero(self.weight, axis=1)[:, None] + 1
+        share = terms * self.u
+        share = np.where(share < ROUNDED, share / (1 - share), np.inf)
+        share = share + gamma(len(y) + 1)  # that of a run, and that of the next lines
+        step, leads = max(1, LOGITS // len(bias)), np.empty(y.shape[1], bool)
+        for i in range(0, y.shape[1], step):
+            part = slice(i, i + step)
+            logits = self.weight @ y[:, part] + bias
+            total = size @ (np.abs(y[:, part]) + slip[:, part]) + np.abs(bias)
+            away = up(size @ slip[:, part] * (1 + gamma(len(y))) + share * total) + TINY
+            chosen = labels[part][None]
+            own = np.take_along_axis(np.nextafter(logits - away, -np.inf), chosen, 0)
+            rivals = np.nextafter(logits + away, np.inf)
+            np.put_along_axis(rivals, chosen, -np.inf, 0)
+            leads[part] = (own > rivals.max(0)).all(0)
+        return leads
 
 
-def _lead(
-    weight: Floats, bias: Floats, out: Floats, slip: Floats, u: float, labels: Ints, gold: Ints
-) -> bool:
-    """Whether every token's label leads all others, by more than both may be off."""
-    asked = np.flatnonzero(gold >= 0)
-    step = max(1, (1 << 22) // len(bias))
-    for i in range(0, len(asked), step):
-        part = asked[i : i + step]
-        logits = weight @ out[:, part] + bias[:, None]
-        sizes = np.abs(weight) @ (np.abs(out[:, part]) + slip[:, part]) + np.abs(bias)[:, None]
-        terms = np.count_nonzero(weight, axis=1)[:, None] + 1
-        one = (terms == 2) & (bias[:, None] == 0)  # one coordinate, times a power of two or not
-        away = SPARE * (np.abs(weight) @ slip[:, part] + u * np.where(one, 1, terms + 1) * sizes)
-        chosen = labels[part][None]
-        own = np.take_along_axis(logits - away, chosen, 0)
-        rivals = logits + away
-        np.put_along_axis(rivals, chosen, -np.inf, 0)
-        if not (own > rivals.max(0)).all():
-            return False
-    return True
+def attending(network: TokenClassifier, balls: GatedBalls) -> list[Attending] | None:
+    """The heads in the order of the coordinates that they write, if all is exact until exp.
+
+    Each has one row, asks every token with the same power of two, and copies one coordinate of
+    keys and one of values. It writes where both tables are 0.
+    """
+    attention = network.blocks[0].attention
+    if attention.kind != "softmax":
+        return None
+    found: dict[int, Attending] = {}
+    for head in attention.heads:
+        parts = [_single(array(x)) for x in (head.key, head.query, head.value, head.output.mT)]
+        if None in parts:
+            return None
+        (key, one), (asking, scale), (value, two), (to, three) = (p for p in parts if p)
+        table, positions = balls.table, balls.positions
+        query = float(table[0, asking])
+        exact = (
+            (one, two, three) == (1.0, 1.0, 1.0)
+            and (table[:, asking] == query).all()
+            and not positions[:, asking].any()
+            and all(_power_of_two(x) for x in (query, scale))
+            and QUERIES[0] <= query * scale <= QUERIES[1]
+            and all(_on_grid(x[:, i]) for i in (key, value) for x in (table, positions))
+        )
+        if not exact or to in found or table[:, to].any() or positions[:, to].any():
+            return None
+        found[to] = Attending(key, value, query * scale)
+    return [found[i] for i in sorted(found)]
 
 
-def _single(vector: Floats) -> tuple[int, float] | None:
-    """The only coordinate that is not 0, and what it is."""
-    at = np.flatnonzero(vector)
-    return (int(at[0]), float(vector[at[0]])) if len(at) == 1 else None
+def _single(weight: Floats) -> tuple[int, float] | None:
+    """The only coordinate of a single row that is not 0, and what it is."""
+    at = np.flatnonzero(weight)
+    return (int(at[0]), float(weight[0, at[0]])) if weight.shape[0] == len(at) == 1 else None
 
 
-def _on_grid(values: Floats, weight: float) -> bool:
+def _on_grid(values: Floats) -> bool:
     scaled = values * GRID
-    return bool(weight == 1.0 and (scaled == np.rint(scaled)).all() and np.abs(values).max() <= 2)
+    return bool((scaled == np.rint(scaled)).all() and np.abs(values).max() <= SMALL)
+
+
+def _power_of_two(x: float) -> bool:
+    return x > 0 and np.frexp(x)[0] == 0.5
+
+
+def _plain(values: Floats) -> bool:
+    size = np.abs(values)
+    return bool(((size == 0) | ((size >= PLAIN[0]) & (size <= PLAIN[1]))).all())

@@ -27,22 +27,28 @@ SAFE_SPREAD = 60.0  # scores no further apart than this: no exponential comes ne
 
 def attend(attention: AttentionLayer, z: Balls, offsets: Ints, causal: bool) -> Balls:
     """What the layer adds to columns z, for sentences ``offsets[j]:offsets[j + 1]`` of them."""
-    way = by_blocks if attention.kind == "softmax" else hardest
     parts = []
     for head in (head.map(array) for head in attention.heads):
         key, query = linear(head.key, z), linear(head.query, z)
         value = key if head.shared else linear(head.value, z)
-        constant = (query.mid == query.mid[0, 0]).all()
-        if way is by_blocks and len(head.key) == 1 and constant:
-            y, rad = float(query.mid[0, 0]), float(query.rad.max())
-            averages = by_segments(y, rad, key, value, offsets, causal)
-        else:
-            averages = way(key, query, value, offsets, causal)
+        averages = averages_of(key, query, value, offsets, causal, attention.kind)
         parts.append(linear(head.output, averages))
     added = parts[0]
     for part in parts[1:]:
         added = added + part
     return added
+
+
+def averages_of(
+    key: Balls, query: Balls, value: Balls, offsets: Ints, causal: bool, kind: str = "softmax"
+) -> Balls:
+    """The averages of the values of one head, in the cheapest way."""
+    if kind != "softmax":
+        return hardest(key, query, value, offsets, causal)
+    if len(key.mid) == 1 and (query.mid == query.mid[0, 0]).all():
+        y, rad = float(query.mid[0, 0]), float(query.rad.max())
+        return by_segments(y, rad, key, value, offsets, causal)
+    return by_blocks(key, query, value, offsets, causal)
 
 
 def spread_by(tau: Floats) -> Floats:

@@ -90,6 +90,22 @@ def linear(weight: Floats, z: Balls) -> Balls:
     return Balls(weight @ z.mid, up(rad * (1 + error)))
 
 
+def sparse(weight: Floats, z: Balls) -> Balls:
+    """The same row by row, over the coordinates that a row reads; a row of the identity is exact.
+
+    0 times a coordinate is 0, for every number in its ball.
+    """
+    shape = len(weight), z.mid.shape[1]
+    out = Balls(np.zeros(shape), np.zeros(shape))
+    for i, row in enumerate(weight):
+        at = np.flatnonzero(row)
+        if len(at) == 1 and row[at[0]] == 1.0:
+            out[i] = z[at[0]]
+        elif len(at):
+            out[i] = linear(row[at], z[at])
+    return out
+
+
 # exp: ln 2 in three parts, the first with 20 zeros at its end so that k times it is exact
 LOG2_E = 1.4426950408889634
 LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")

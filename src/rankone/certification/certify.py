@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankone.certification.align import align, taken
-from rankone.certification.any_order import ARITHMETIC, right_in_any_order
+from rankone.certification.any_order import ARITHMETIC, AnyOrder
 from rankone.certification.certificate import (
     EXACT,
     MOST,
@@ -31,6 +31,7 @@ from rankone.certification.claims import (
 )
 from rankone.certification.exact_proof import judge_later, prove_exactly
 from rankone.certification.float_evaluation import evaluate
+from rankone.certification.gated_balls import GatedBalls
 from rankone.certification.label_heads import NoHead, head_of
 from rankone.certification.reasons import reason
 from rankone.certification.referee import Referee
@@ -129,7 +130,12 @@ def prove(
     limit = (inf if seconds is None else seconds) - (time.perf_counter() - clock[0])
     # what overflows gets an infinite radius or NaN, and counts as undecided
     with time_limit(limit), np.errstate(over="ignore", invalid="ignore"):
-        ids, readings = evaluate(model.network, rows, corpus.offsets, contexts, head, progress)
+        balls, order = GatedBalls.of(model.network), None
+        if balls is not None and not isinstance(head, NoHead):
+            order = AnyOrder.of(model.network, balls, gold, corpus.longest)
+        ids, readings = evaluate(
+            model.network, rows, corpus.offsets, contexts, head, progress, balls, order
+        )
         readings.leave(np.flatnonzero(gold < 0))
         clock.append(time.perf_counter())
         with time_limit(time_left() / 2):  # leave time for the distances
@@ -142,10 +148,8 @@ def prove(
     labelled = not isinstance(head, NoHead)
     labels, run = judge_labels(readings, gold, inputs, labelled), judge_run(readings, labelled)
     any_order = None
-    if labelled and labels.outcome is not Outcome.UNDECIDED:
-        any_order = right_in_any_order(
-            model.network, rows, corpus.offsets, readings.labels.astype(np.int64), gold
-        )
+    if order is not None and labels.outcome is not Outcome.UNDECIDED:
+        any_order = order.right
     clock.append(time.perf_counter())
 
     open = mapping.open | set(np.flatnonzero(~readings.sure).tolist())

@@ -119,7 +119,9 @@ def known(ids: ContextIds) -> np.ndarray:
     scale = float(np.nanmax(np.abs(ids.along.mid), initial=0.0))
     with np.errstate(invalid="ignore"):
         small = (ids.along.rad <= LOOSE * scale + NOTHING) & np.isfinite(ids.along.mid)
-    return np.asarray(small & np.isfinite(ids.shade) & np.isfinite(ids.size))
+        if ids.shade is not None:
+            small &= np.isfinite(ids.shade)
+    return np.asarray(small & np.isfinite(ids.size))
 
 
 def pairs_left(gaps: Gaps, ids: ContextIds) -> int:

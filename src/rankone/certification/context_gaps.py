@@ -11,7 +11,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from rankone.arrays import Floats, Ints
-from rankone.certification.ball_arithmetic import SLACK, gamma
+from rankone.certification.ball_arithmetic import SLACK, Balls, gamma
 from rankone.certification.context_ids import ContextIds, lengths, outline, spare
 from rankone.deadline import tick
 from rankone.spans import SPAN
@@ -51,7 +51,8 @@ def measure_gaps(ids: ContextIds) -> Gaps:
         _neighbours(ids, order, gaps)
     else:
         _same_place(ids, order, gaps)
-    _different_places(ids, gaps)
+    if gaps.pair is None or not gaps.lower < ids.apart:
+        _different_places(ids, gaps)
     return gaps
 
 
@@ -97,14 +98,15 @@ def _different_places(ids: ContextIds, gaps: Gaps) -> None:
     Exact shades of q and q' are no further apart than q and q' themselves; each is off by a sum's
     rounding.
     """
+    shade, reach = ids.outlined()
     slip = 2 * gamma(len(ids.direction)) * float(ids.size.max())
-    R = float(ids.reach.max())
+    R = float(reach.max())
     best = np.inf
     if gaps.pair is not None:  # plus a margin, since a computed distance may be too small
         best = float((gaps.lower + 2 * arb(R)).upper()) * (1 + spare(len(ids.direction)))
 
-    order = np.argsort(ids.shade)
-    sweep = Sweep(ids, order, ids.shade[order], alike=False, scale=1.0, slip=slip)
+    order = np.argsort(shade)
+    sweep = Sweep(ids, order, shade[order], alike=False, scale=1.0, slip=slip)
     gaps.different.extend(sweep.run(gaps, best, R))
 
 
@@ -144,7 +146,7 @@ class Sweep:
             if not len(left):
                 continue
             one, other = self.order[left], self.order[left + lag]
-            points = ids.locate(np.concatenate([one, other]))[0 if self.alike else 1]
+            points = self._points(np.concatenate([one, other]))
             R = max(R, float(outline(points)[1].max()))
             distance = lengths(points.mid[:, len(one) :] - points.mid[:, : len(one)])
             cramped = ~(distance > CRAMPED * R)
@@ -170,10 +172,13 @@ class Sweep:
             found.append(i + np.flatnonzero(within))
         return np.concatenate(found)
 
+    def _points(self, at: Ints) -> Balls:
+        return self.ids.moved(at) if self.alike else self.ids.locate(at)[1]
+
     def _by_points(self, gaps: Gaps) -> list[list[int]]:
         """Use `closest_pair` where there are too many pairs to compare one by one."""
         tokens = self.ids.tokens
-        points = self.ids.locate(np.arange(len(tokens)))[0 if self.alike else 1]
+        points = self._points(np.arange(len(tokens)))
         R = float(outline(points)[1].max())
         among: Literal["same", "different"] = "same" if self.alike else "different"
         found = closest_pair(points.mid.T, groups=self.ids.place, among=among)

@@ -12,35 +12,63 @@ from flint import arb
 from rankone.arrays import Floats, Ints
 from rankone.certification.ball_arithmetic import Balls, gamma
 from rankone.nn.arb_network import norm
+from rankone.spans import SPAN
 
 
 @dataclass(frozen=True)
 class ContextIds:
     """The context ids q = x + moved of all contexts, that of token `tokens[i]` of the corpus at i.
 
-    ``place[i]`` numbers x: equal numbers mean exactly the same vector. ``along`` is
-    direction . moved, which is known more precisely than q where x is large. Of q itself only a
-    projection of its midpoint is kept (``shade``, on `sideways`), its error (``reach``) and an
-    upper bound on its norm (``size``); ``locate`` computes moved and q again, (d, k) for k
-    contexts. ``straight``: attention moves all tokens along one line, that of ``direction``.
+    ``place[i]`` numbers x: equal numbers mean exactly the same vector, and context ids of different
+    places are at least ``apart`` away from each other. ``along`` is direction . moved, which is
+    known more precisely than q where x is large, ``size`` an upper bound on the norm of q, and
+    ``locate`` computes moved and q again, (d, k) for k contexts. ``straight``: attention moves all
+    tokens along one line, that of ``direction``. What attention adds is ``kept`` if it differs
+    from 0 in the few coordinates ``rows`` only. Of q a projection of its midpoint on `sideways` is
+    kept (``shade``), and its error (``reach``); both are None where they are not likely to be
+    needed, and computed by `outlined`.
     """
 
     tokens: Ints
     place: Ints
     direction: Floats
     along: Balls
-    shade: Floats
-    reach: Floats
+    shade: Floats | None
+    reach: Floats | None
     size: Floats
     locate: Callable[[Ints], tuple[Balls, Balls]]
     straight: bool
+    rows: Ints | None = None
+    kept: Balls | None = None
+    apart: float = 0.0
+
+    def moved(self, at: Ints) -> Balls:
+        """What attention adds, in the coordinates where it adds something."""
+        return self.locate(at)[0] if self.kept is None else self.kept[:, at]
+
+    def outlined(self) -> tuple[Floats, Floats]:
+        """shade and reach."""
+        if self.shade is not None and self.reach is not None:
+            return self.shade, self.reach
+        shade, reach = np.empty((2, len(self.tokens)))
+        for i in range(0, len(shade), SPAN):
+            part = slice(i, i + SPAN)
+            shade[part], reach[part], _ = outline(self.locate(np.arange(len(shade))[part])[1])
+        return shade, reach
 
     def replaced(self, at: Ints, along: Balls, moved: Balls, q: Balls) -> ContextIds:
         """Replace context ids number `at` (in order) by more precise ones."""
         old = Balls(self.along.mid.copy(), self.along.rad.copy())
         old[at] = along
-        shade, reach, size = self.shade.copy(), self.reach.copy(), self.size.copy()
-        shade[at], reach[at], size[at] = outline(q)
+        new, size = outline(q), self.size.copy()
+        shade, reach = (None if x is None else x.copy() for x in (self.shade, self.reach))
+        size[at] = new[2]
+        if shade is not None and reach is not None:
+            shade[at], reach[at] = new[:2]
+        kept = self.kept
+        if kept is not None and self.rows is not None:
+            kept = Balls(kept.mid.copy(), kept.rad.copy())
+            kept[:, at] = moved[self.rows]
 
         def locate(wanted: Ints) -> tuple[Balls, Balls]:
             found = self.locate(wanted)
@@ -50,7 +78,9 @@ class ContextIds:
                 part[:, new] = better[:, i[new]]
             return found
 
-        return replace(self, along=old, shade=shade, reach=reach, size=size, locate=locate)
+        return replace(
+            self, along=old, shade=shade, reach=reach, size=size, kept=kept, locate=locate
+        )
 
     @property
     def length(self) -> arb:

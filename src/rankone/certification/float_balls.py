@@ -12,7 +12,6 @@ from rankone.arrays import Floats, Ints
 from rankone.certification.attention_balls import array, attend
 from rankone.certification.ball_arithmetic import Balls, gamma, linear, up
 from rankone.certification.exact_pieces import ExactPieces
-from rankone.certification.gated_balls import gated
 from rankone.deadline import tick
 from rankone.nn import Rank1FeedForward, TokenClassifier
 from rankone.nn.gated import GatedFeedForward
@@ -46,10 +45,7 @@ class FloatBalls:
         self.table = array(network.table)
         self.positions = None if network.positions is None else array(network.positions)
         self.attentions = [block.attention for block in network.blocks]
-        self.gated = gated(network)
-        self.feedforwards = []
-        if self.gated is None:
-            self.feedforwards = [feedforward(block.feedforward) for block in network.blocks]
+        self.feedforwards = [feedforward(block.feedforward) for block in network.blocks]
 
     def run(self, token_ids: Ints, offsets: Ints, size: int = SPAN) -> Iterator[Chunk]:
         """Evaluate whole sentences, about `size` tokens at a time."""
@@ -57,10 +53,7 @@ class FloatBalls:
             first, last = int(offsets[a]), int(offsets[b])
             starts = offsets[a : b + 1] - first
             moved, q = self.context_ids(token_ids[first:last], starts)
-            if self.gated is None:
-                z = self.feedforwards[0](q)
-            else:
-                z = self.gated(q, token_ids[first:last], places(starts))
+            z = self.feedforwards[0](q)
             for attention, layer in zip(self.attentions[1:], self.feedforwards[1:], strict=True):
                 z = layer(z + attend(attention, z, starts, self.causal))
             yield Chunk(first, last, places(starts), moved, q, z)

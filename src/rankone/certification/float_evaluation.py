@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import frexp, inf, isnan
+from math import inf, isnan
 
 import numpy as np
+import torch
 from flint import arb
 from numpy.typing import NDArray
+from torch import nn
 
 from rankone.arrays import Floats, Ints
-from rankone.certification.ball_arithmetic import Balls, linear
-from rankone.certification.context_ids import ContextIds, outline
+from rankone.certification.any_order import AnyOrder
+from rankone.certification.context_ids import ContextIds
 from rankone.certification.float_balls import Chunk, FloatBalls
-from rankone.certification.label_heads import Decoded, Head
+from rankone.certification.gated_balls import GatedBalls, GatedChunk
+from rankone.certification.gathered import Gathered
+from rankone.certification.label_heads import Decoded, Head, head_of
 from rankone.deadline import TimeIsUpError, tick
 from rankone.nn import Evaluator, TokenClassifier
 from rankone.nn.evaluate import Numbers
+from rankone.nn.layers import module_of
 from rankone.progress import Progress
-from rankone.spans import SPAN, places, spans
+from rankone.spans import SPAN, spans
 
 PIECE = 1 << 12  # tokens evaluated at once, unless the network is a constructed one
 
@@ -86,47 +91,46 @@ def evaluate(
     contexts: Ints,
     head: Head,
     progress: Progress,
+    balls: FloatBalls | GatedBalls | None = None,
+    order: AnyOrder | None = None,
 ) -> tuple[ContextIds | None, Readings]:
     """The context id of every context, and the label of every token.
 
-    Balls and the network's own run go through the corpus together, so that only figures are kept.
+    Balls and the network's own run go through the corpus together, so that only figures are kept;
+    `order` sees each piece too.
     If the time limit is hit first, there are no context ids, and readings only up to that point.
     """
-    balls, tokens = FloatBalls(network), np.flatnonzero(contexts == np.arange(len(contexts)))
-    along = Balls(np.empty(len(tokens)), np.empty(len(tokens)))
-    shade, reach, size = np.empty((3, len(tokens)))
-    place, positions = np.empty(len(tokens), np.int64), max(1, network.shape.positions)
+    balls = balls or GatedBalls.of(network) or FloatBalls(network)
+    decoder = head
+    if isinstance(balls, GatedBalls):
+        decoder = head_of(narrowed(network.head, balls.out))
+    tokens = np.flatnonzero(contexts == np.arange(len(contexts)))
+    gathered = Gathered(network, balls, rows, offsets, tokens)
     readings = Readings.room(len(rows))
-    direction: Floats | None = None
-    done = 0
     for chunk, z in _side_by_side(balls, network, rows, offsets, progress):
-        if direction is None:
-            direction = main_direction(chunk.moved.mid)
-        own = tokens[done : np.searchsorted(tokens, chunk.last)] - chunk.first
-        part = slice(done, done + len(own))
-        along[part] = linear(direction, chunk.moved[:, own])
-        shade[part], reach[part], size[part] = outline(chunk.q[:, own])
-        # word and position, if there are positions, determine X + E
-        place[part] = rows[chunk.first + own] * positions
-        if network.positions is not None:
-            place[part] += chunk.positions[own]
-        readings.add(chunk.first, head.decode(chunk.features), *head.run(z))
-        done += len(own)
-    if direction is None or not readings.reached.all():
+        gathered.add(chunk)
+        exact = decoder.decode(chunk.features)
+        if order is not None and isinstance(chunk, GatedChunk):
+            order.see(chunk, exact.labels, exact.off)
+        readings.add(chunk.first, exact, *head.run(z))
+    if not readings.reached.all():
         return None, readings
+    return gathered.ids(), readings
 
-    def locate(at: Ints) -> tuple[Balls, Balls]:
-        return _points(balls, rows, offsets, tokens[at])
 
-    heads = network.blocks[0].attention.heads
-    straight = len(heads) == 1 and heads[0].output.shape[1] == 1
-    ids = ContextIds(tokens, place, direction, along, shade, reach, size, locate, straight)
-    return ids, readings
+def narrowed(head: nn.Linear, at: Ints) -> nn.Linear:
+    """A head that reads only these coordinates; its other weights are 0."""
+    weight = head.weight[:, torch.from_numpy(at)]
+    return module_of(nn.Linear, {"weight": weight, "bias": head.bias})
 
 
 def _side_by_side(
-    balls: FloatBalls, network: TokenClassifier, rows: Ints, offsets: Ints, progress: Progress
-) -> Iterator[tuple[Chunk, Numbers]]:
+    balls: FloatBalls | GatedBalls,
+    network: TokenClassifier,
+    rows: Ints,
+    offsets: Ints,
+    progress: Progress,
+) -> Iterator[tuple[Chunk | GatedChunk, Numbers]]:
     """Balls and the features of the network's own run, piece by piece, until the time limit.
 
     The run uses the chunks of `Evaluator`, as in prediction; balls use smaller ones where they are
@@ -146,26 +150,3 @@ def _side_by_side(
                 tick()
     except TimeIsUpError:
         return
-
-
-def _points(balls: FloatBalls, rows: Ints, offsets: Ints, tokens: Ints) -> tuple[Balls, Balls]:
-    """What attention adds to some tokens, and their context ids, from whole sentences."""
-    sentences, back = np.unique(
-        np.searchsorted(offsets, tokens, side="right") - 1, return_inverse=True
-    )
-    lengths = np.diff(offsets)[sentences]
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    inner = places(starts)
-    moved, q = balls.context_ids(rows[np.repeat(offsets[sentences], lengths) + inner], starts)
-    at = starts[back] + tokens - offsets[sentences[back]]
-    return moved[:, at], q[:, at]
-
-
-def main_direction(moved: Floats) -> Floats:
-    """Roughly the direction in which attention moves tokens apart most; never 0."""
-    widest = int(np.ptp(moved, axis=1).argmax())
-    found = moved[:, moved[widest].argmax()] - moved[:, moved[widest].argmin()]
-    largest = float(np.abs(found).max())
-    if 0 < largest < inf:  # scaled so that products with it do not overflow
-        return np.asarray(found / 2.0 ** frexp(largest)[1])
-    return np.random.default_rng(1).normal(size=len(moved))

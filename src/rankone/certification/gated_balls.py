@@ -1,60 +1,226 @@
-"""The gated layer in float64 balls: only the units of a token's own group, the others are 0."""
+"""A network with gates in float64 balls: only what is read, and only the units that can be active.
+
+`Gatekeeper` proves from the weights which units a token can reach; all others are 0. On the
+coordinates of gates X + E has one term that is not 0, and attention adds nothing there. So the
+gates of a token's own group are what they are for its row and position: exactly 0 for codes, and
+known up to rounding for given vectors. Their coordinates need not be looked at. Of the others
+only those are held in balls that a head or a unit reads or writes, or that the labels depend on.
+The rest of a context id is X + E, of which its norm takes a sum of squares: one term per word and
+one per position for coordinates that only one of the two tables has, the others one by one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rankone.arrays import Floats, Ints
-from rankone.certification.attention_balls import array
-from rankone.certification.ball_arithmetic import Balls, gamma, up
+from rankone.certification.attention_balls import array, averages_of
+from rankone.certification.ball_arithmetic import Balls, gamma, sparse, up
+from rankone.deadline import tick
 from rankone.nn import TokenClassifier
+from rankone.nn.gated import GatedFeedForward
 from rankone.nn.gatekeeper import Gatekeeper, gated_layer_of
+from rankone.spans import SPAN, places, spans
+
+HUGE = 2.0**400  # no square of a smaller number overflows
 
 
-def gated(network: TokenClassifier) -> Callable[[Balls, Ints, Ints], Balls] | None:
-    """The layer as a function of columns, rows of the table and positions; None for a network of
-    another kind, or where its weights do not prove that all other units are 0 (`Gatekeeper`).
+@dataclass(frozen=True)
+class Reached:
+    """Pairs of a token and a unit that it can reach, and what the unit sees: z lies in ``seen``."""
 
-    On the coordinates of gates the sums X + E have one term that is not 0, and attention adds
-    nothing there. So the gates of a token's own group are what they are for its row and position:
-    exactly 0 for codes, and known up to rounding for given vectors.
+    token: Ints
+    unit: Ints
+    seen: Balls
+
+
+@dataclass(frozen=True)
+class GatedChunk:
+    """Tokens `first:last` of the corpus: rows of the table, positions, offsets of the sentences.
+
+    ``key`` and ``value`` are those of every head (one row each), ``moved`` is what attention adds
+    to the coordinates `GatedBalls.written`, ``features`` the output in `GatedBalls.out`.
     """
-    keeper, layer = Gatekeeper.of(network, inexact=True), gated_layer_of(network)
-    if keeper is None or layer is None:
-        return None
-    slopes, bias, amplitude = map(array, (layer.slopes, layer.bias1, layer.amplitude))
-    penalty, position = array(layer.penalty), layer.position.numpy()  # proved to be positive
-    codes, reads, writes = array(layer.codes), layer.reads.numpy(), layer.writes.numpy()
-    o = codes[layer.plus.numpy()] - codes[layer.minus.numpy()]  # small whole numbers: exact
-    gates = len(layer.gates)
 
-    def run(h: Balls, ids: Ints, places: Ints) -> Balls:
-        token, unit = keeper.reached(ids, places, gates)
-        seen, steep = h[reads][:, token], slopes[unit].T
-        terms = np.abs(steep) * np.abs(seen.mid)
-        fine, slip = keeper.fines(ids[token], places[token], position[unit] > 0)
-        fine, slip = penalty[unit] * fine, penalty[unit] * slip
-        z = (steep * seen.mid).sum(0) + bias[unit] + fine
-        sizes = terms.sum(0) + np.abs(bias[unit]) + np.abs(fine)
-        off = up((np.abs(steep) * seen.rad).sum(0) + slip + gamma(2 * len(steep) + 4) * sizes)
-        z = np.maximum(z, 0.0) * amplitude[unit]
-        off = up(off * np.abs(amplitude[unit]) + gamma(2) * np.abs(z))
-        count = int(np.bincount(token, minlength=1).max())
-        out = Balls(h.mid.copy(), h.rad.copy())
-        for i, at in enumerate(writes.tolist()):
-            write = o[unit, i]
-            added = _sums(token, write * z, h.mid.shape[1])
-            size = _sums(token, np.abs(write) * (np.abs(z) + off), h.mid.shape[1])
-            slip = _sums(token, np.abs(write) * off, h.mid.shape[1])
-            out.mid[at] += added
-            whole = np.abs(h.mid[at]) + size
-            out.rad[at] = up(h.rad[at] + slip * (1 + gamma(count + 2)) + gamma(count + 4) * whole)
+    first: int
+    last: int
+    ids: Ints
+    positions: Ints
+    starts: Ints
+    moved: Balls
+    reached: Reached
+    features: Balls
+
+
+class GatedBalls:
+    """Runs a network of one block with gates over sentences ``offsets[j]:offsets[j + 1]``.
+
+    ``written`` are the coordinates that some head writes, ``out`` those that the labels depend on.
+    """
+
+    def __init__(self, network: TokenClassifier, keeper: Gatekeeper, layer: GatedFeedForward):
+        self.keeper, self.causal = keeper, network.shape.causal
+        self.table = array(network.table)
+        self.placed = network.positions is not None
+        self.positions = np.zeros((1, network.shape.dim))
+        if network.positions is not None:
+            self.positions = array(network.positions)
+        attention = network.blocks[0].attention
+        heads = [head.map(array) for head in attention.heads]
+        output = np.concatenate([head.output for head in heads], axis=1)
+        self.written = np.flatnonzero(output.any(1))
+        self.kind, self.output = attention.kind, output[self.written]
+        asked = [w for head in heads for w in (head.key, head.query, head.value)]
+        self.read = np.flatnonzero(np.any([w.any(0) for w in asked], axis=0))
+        self.heads = [
+            replace(h, key=h.key[:, self.read], query=h.query[:, self.read]) for h in heads
+        ]
+        self.values = [h.value[:, self.read] for h in heads]
+        self.out = np.flatnonzero(array(network.head.weight).any(0))
+        if not len(self.out):  # no labels: all features are asked for
+            self.out = np.arange(network.shape.dim)
+        self.reads, self.writes = layer.reads.numpy(), layer.writes.numpy()
+        self.slopes, self.bias, self.amplitude = map(
+            array, (layer.slopes, layer.bias1, layer.amplitude)
+        )
+        self.gates, self.penalty = len(layer.gates), array(layer.penalty)  # proved to be positive
+        self.held = layer.position.numpy() > 0
+        codes = array(layer.codes)
+        self.o = codes[layer.plus.numpy()] - codes[layer.minus.numpy()]
+        self.o_slip = gamma(2) * float(np.abs(codes).max(initial=0.0))
+        if (codes == np.rint(codes)).all() and np.abs(codes).max(initial=0.0) <= 2.0**50:
+            self.o_slip = 0.0
+        self._norms()
+
+    @classmethod
+    def of(cls, network: TokenClassifier) -> GatedBalls | None:
+        """None for a network of another kind, where its weights do not prove that the other units
+        are 0, and for weights so large that squares overflow."""
+        keeper, layer = Gatekeeper.of(network, inexact=True), gated_layer_of(network)
+        if keeper is None or layer is None:
+            return None
+        made = cls(network, keeper, layer)
+        sizes = np.abs(made.table).max(), np.abs(made.positions).max(initial=0.0)
+        return made if max(sizes) <= HUGE else None
+
+    def run(self, token_ids: Ints, offsets: Ints, size: int = SPAN) -> Iterator[GatedChunk]:
+        """Evaluate whole sentences, about `size` tokens at a time."""
+        for a, b in spans(offsets, size):
+            tick()
+            first, last = int(offsets[a]), int(offsets[b])
+            starts, ids = offsets[a : b + 1] - first, token_ids[first:last]
+            where = places(starts)
+            moved = self.moved(ids, where, starts)
+            reached = self.reached(ids, where, moved)
+            features = self.features(ids, where, moved, reached)
+            yield GatedChunk(first, last, ids, where, starts, moved, reached, features)
+
+    def embed(self, at: Ints, ids: Ints, where: Ints) -> Balls:
+        """X + E in some coordinates: exact where one of the two is always 0."""
+        out = Balls(np.empty((len(at), len(ids))), np.zeros((len(at), len(ids))))
+        for row, i in enumerate(at.tolist()):
+            out.mid[row] = np.take(self._column(self.table, i), ids)
+            if self.placed and self.positions[:, i].any():
+                out.mid[row] += np.take(self._column(self.positions, i), where)
+                out.rad[row] = Balls.rounded(out.mid[row]).rad
         return out
 
-    return run
+    def moved(self, ids: Ints, where: Ints, starts: Ints) -> Balls:
+        """What attention adds."""
+        x, parts = self.embed(self.read, ids, where), []
+        for head, weight in zip(self.heads, self.values, strict=True):
+            key, query = sparse(head.key, x), sparse(head.query, x)
+            value = key if head.shared else sparse(weight, x)
+            parts.append(averages_of(key, query, value, starts, self.causal, self.kind))
+        mid, rad = (np.concatenate([getattr(p, part) for p in parts]) for part in ("mid", "rad"))
+        return sparse(self.output, Balls(mid, rad))
 
+    def _after(self, at: Ints, ids: Ints, where: Ints, moved: Balls) -> Balls:
+        """The context ids in some coordinates."""
+        h = self.embed(at, ids, where)
+        for row, i in enumerate(at.tolist()):
+            there = np.flatnonzero(self.written == i)
+            if len(there):
+                h[row] = h[row] + moved[there[0]] if h.mid[row].any() else moved[there[0]]
+        return h
 
-def _sums(token: Ints, values: Floats, tokens: int) -> Floats:
-    return np.asarray(np.bincount(token, values, tokens), dtype=np.float64)
+    def reached(self, ids: Ints, where: Ints, moved: Balls) -> Reached:
+        """z = slopes . a + bias and what the own gates give, for units of every token's group."""
+        token, unit = self.keeper.reached(ids, where, self.gates)
+        a = self._after(self.reads, ids, where, moved)
+        mid, sizes = self.bias[unit], np.abs(self.bias[unit])
+        rad, terms = np.zeros_like(mid), len(self.reads) + 1
+        if not self.keeper.exact:
+            fine, slip = self.keeper.fines(ids[token], where[token], self.held[unit])
+            fine, rad = self.penalty[unit] * fine, up(self.penalty[unit] * slip)
+            mid, sizes, terms = mid + fine, sizes + np.abs(fine), terms + 2
+        for row in range(len(self.reads)):
+            steep = self.slopes[unit, row]
+            term = steep * a.mid[row, token]
+            mid, sizes = mid + term, sizes + np.abs(term)
+            rad += np.abs(steep) * a.rad[row, token]
+        return Reached(token, unit, Balls(mid, up(rad + gamma(terms) * sizes)))
+
+    def features(self, ids: Ints, where: Ints, moved: Balls, reached: Reached) -> Balls:
+        """H + sum_j o_j relu(z_j), in the coordinates `out`."""
+        h = self._after(self.out, ids, where, moved)
+        awake = np.flatnonzero(~(reached.seen.upper() <= 0))  # the others are exactly 0
+        token, unit, seen = reached.token[awake], reached.unit[awake], reached.seen[awake]
+        amplitude = self.amplitude[unit]
+        z = np.maximum(seen.mid, 0.0) * amplitude
+        off = up(seen.rad * np.abs(amplitude) + gamma(1) * np.abs(z))
+        count = int(np.bincount(token, minlength=1).max())
+        tokens = len(ids)
+        for i, at in enumerate(self.writes.tolist()):
+            row = np.flatnonzero(self.out == at)
+            some = np.flatnonzero(self.o[unit, i])  # the others add exact zeros
+            if not len(row) or not len(some):
+                continue
+            to, write = token[some], self.o[unit[some], i]
+            size, slip = np.abs(write) * np.abs(z[some]), np.abs(write) * off[some]
+            slip += self.o_slip * (np.abs(z[some]) + off[some])
+            sums = (np.bincount(to, x, tokens) for x in (write * z[some], size, slip))
+            added, sizes, slips = sums
+            k = row[0]
+            whole = np.abs(h.mid[k]) + sizes + slips
+            h.mid[k] += added
+            h.rad[k] = up(h.rad[k] + slips * (1 + gamma(count + 2)) + gamma(count + 1) * whole)
+        return h
+
+    def located(self, ids: Ints, where: Ints, moved: Balls) -> tuple[Balls, Balls]:
+        """What attention adds to some tokens and their context ids, in all coordinates."""
+        every = np.arange(self.table.shape[1])
+        full = Balls(*np.zeros((2, len(every), len(ids))))
+        full[self.written] = moved
+        return full, self._after(every, ids, where, moved)
+
+    def sizes(self, ids: Ints, where: Ints, moved: Balls) -> Floats:
+        """Upper bounds on the norms of context ids."""
+        squares = self.of_word[ids]
+        if self.placed:
+            squares = squares + self.of_place[where]
+        h = self._after(self.apiece, ids, where, moved)
+        for mid, rad in zip(h.mid, h.rad, strict=True):
+            squares = squares + (np.abs(mid) + rad) ** 2
+        grow = 1 + gamma(self.table.shape[1] + 16)
+        return np.asarray(np.sqrt(squares) * grow + 2.0**-500)
+
+    def _norms(self) -> None:
+        """Sums of squares over the coordinates of one table only, and which coordinates are left.
+
+        Neither in these nor where heads write is anything added to a number of the other table.
+        """
+        rest = np.ones(self.table.shape[1], bool)
+        rest[self.written] = False
+        word, place = rest & ~self.positions.any(0), rest & ~self.table.any(0)
+        place &= ~word
+        with np.errstate(over="ignore"):
+            self.of_word = (self.table[:, word] ** 2).sum(1)
+            self.of_place = (self.positions[:, place] ** 2).sum(1)
+        self.apiece = np.flatnonzero(~(word | place))
+
+    def _column(self, table: Floats, i: int) -> Floats:
+        return np.ascontiguousarray(table[:, i])

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from flint import arb
 from torch import nn
 
-from rankone.arrays import Floats, Ints
+from rankone.arrays import Bools, Floats, Ints
 from rankone.certification.attention_balls import array
 from rankone.certification.ball_arithmetic import Balls, U, gamma, linear, total, up
+from rankone.deadline import tick
 from rankone.nn.arb_network import Vector, dot, vector
 from rankone.nn.evaluate import Numbers
+from rankone.nn.label_codes import LabelCodes
 
+LOGITS = 1 << 22  # held at once, where there are very many labels
 OVERFLOW = -2  # in place of a label: the run has none, and `predict` refuses
 
 
@@ -95,6 +99,70 @@ class NumberHead:
         return label, off if lead > 0 else arb("nan"), [y]
 
 
+class CodeHead:
+    """The head with row 2c and bias -|c|^2 for the code c of a label: the nearest code wins.
+
+    Codes are whole numbers, few coordinates long (`LabelCodes`). Where the features y are within
+    e < 1/2 of a code in every coordinate, its logit leads by at least 1 - 2e, so ``off`` = e is
+    what half the lead leaves of 1/2, or more. Only where y is near no code all logits are needed.
+    """
+
+    def __init__(self, head: nn.Linear, codes: LabelCodes) -> None:
+        self.codes, self.width = codes, len(codes.at)
+        self.weight, self.offset = array(head.weight), array(head.bias)[:, None]
+
+    def run(self, z: Numbers) -> tuple[Numbers, Ints]:
+        """y and the label of the largest logit, as the type of these features computes them.
+
+        A logit is the sum of s + 1 numbers that are not 0. If it is off by at most `slip`
+        (`LabelCodes.slip`), and y is e away from a code, this one leads where 2 slip < 1 - 2e.
+        """
+        y = z[self.codes.at]
+        wide = y.astype(np.float64, copy=False)
+        labels, known = self.codes.nearest(wide)
+        unit = float(np.finfo(z.dtype).eps) / 2
+        with np.errstate(invalid="ignore"):
+            far = self.codes.away(wide, labels) + self.codes.slip(wide, unit)
+            doubt = ~(known & (up(far) < 0.5))
+        if doubt.any():
+            weight, offset = (x.astype(z.dtype, copy=False) for x in (self.weight, self.offset))
+            for part in self._parts(doubt):
+                labels[part] = largest(weight @ z[:, part] + offset)
+        return y, labels
+
+    def decode(self, z: Balls) -> Decoded:
+        y = z[self.codes.at]
+        labels, known = self.codes.nearest(y.mid)
+        with np.errstate(invalid="ignore"):
+            off = up((np.abs(y.mid - self.codes.codes.T[:, labels]) + y.rad).max(0))
+        for part in self._parts(~(known & (off < 0.5))):
+            logits = linear(self.weight[:, self.codes.at], y[:, part]).shifted(self.offset)
+            labels[part], off[part] = by_logits(logits)
+        return Decoded(labels, off, y)
+
+    def exact(self, z: Vector) -> tuple[int, arb, Vector]:
+        y = [z[i] for i in self.codes.at.tolist()]
+        rows = self.codes.codes
+        near = float_mids(y)
+        (label,), (known,) = self.codes.nearest(near[:, None])
+        pairs = zip(y, rows[label].tolist(), strict=True)
+        off = max((abs(a - c) for a, c in pairs), key=lambda x: float(x.upper()))
+        if known and off < 0.5:
+            return int(label), off, y
+        logits = []
+        for row, b in zip(rows.tolist(), self.offset[:, 0].tolist(), strict=True):
+            logits.append(dot([arb(2 * c) for c in row], y) + b)
+        return *by_exact_logits(logits), y
+
+    def _parts(self, doubt: Bools) -> Iterator[Ints]:
+        """The tokens in doubt, so many at a time that their logits fit in memory."""
+        tokens = np.flatnonzero(doubt)
+        step = max(1, LOGITS // len(self.offset))
+        for i in range(0, len(tokens), step):
+            tick()
+            yield tokens[i : i + step]
+
+
 class LinearHead:
     """Any other head: the largest logit wins; the margin is half its lead over the next."""
 
@@ -109,18 +177,11 @@ class LinearHead:
 
     def decode(self, z: Balls) -> Decoded:
         logits = linear(self.weight, z).shifted(self.bias[:, None])
-        best, tokens = logits.mid.argmax(0), np.arange(logits.mid.shape[1])
-        least, rivals = logits.lower()[best, tokens], logits.upper()
-        rivals[best, tokens] = -np.inf
-        with np.errstate(invalid="ignore"):
-            off = 0.5 - np.nextafter(least - rivals.max(0), -np.inf) / 2
-        # never below 0: a margin is at most 1/2 for any lead
-        return Decoded(best, up(np.maximum(off, 0.0)), logits)
+        return Decoded(*by_logits(logits), logits)
 
     def exact(self, z: Vector) -> tuple[int, arb, Vector]:
         logits = [dot(row, z) + b for row, b in zip(self.rows, self.balls, strict=True)]
-        label = max(range(len(logits)), key=lambda c: sum(logits[c] > other for other in logits))
-        return label, arb.max(arb(0.5) - _lead(logits, label) / 2, arb(0)), logits
+        return *by_exact_logits(logits), logits
 
 
 class NoHead:
@@ -140,13 +201,16 @@ class NoHead:
         return 0, arb(0), z
 
 
-Head = NumberHead | LinearHead | NoHead
+Head = NumberHead | CodeHead | LinearHead | NoHead
 
 
 def head_of(head: nn.Linear) -> Head:
     if not head.weight.any() and not head.bias.any():
         return NoHead(head)
-    return NumberHead(head) if NumberHead.fits(head) else LinearHead(head)
+    if NumberHead.fits(head):
+        return NumberHead(head)
+    codes = LabelCodes.of(head)
+    return LinearHead(head) if codes is None else CodeHead(head, codes)
 
 
 def deviation(weight: Floats) -> Floats:
@@ -163,6 +227,27 @@ def _nearest(y: arb, count: int) -> int:
     whole = (y + 0.5).floor().unique_fmpz()
     nearest = int(whole) if whole is not None else round(float(y.mid()))
     return min(max(nearest, 1), count) - 1
+
+
+def by_logits(logits: Balls) -> tuple[Ints, Floats]:
+    """The label of the largest logit, and what half its lead leaves of 1/2."""
+    best, tokens = logits.mid.argmax(0), np.arange(logits.mid.shape[1])
+    least, rivals = logits.lower()[best, tokens], logits.upper()
+    rivals[best, tokens] = -np.inf
+    with np.errstate(invalid="ignore"):
+        off = 0.5 - np.nextafter(least - rivals.max(0), -np.inf) / 2
+    # never below 0: a margin is at most 1/2 for any lead
+    return best, up(np.maximum(off, 0.0))
+
+
+def by_exact_logits(logits: Vector) -> tuple[int, arb]:
+    """The same in Arb. A label that certainly leads has the largest midpoint."""
+    label = max(range(len(logits)), key=lambda c: logits[c].mid())
+    return label, arb.max(arb(0.5) - _lead(logits, label) / 2, arb(0))
+
+
+def float_mids(y: Vector) -> Floats:
+    return np.array([float(x.mid()) for x in y])
 
 
 def _lead(logits: Vector, label: int) -> arb:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from rankone.arrays import Floats, Ints
 from rankone.nn.classifier import has_label_numbers
 from rankone.nn.evaluate import coordinates
+from rankone.nn.label_codes import LabelCodes
 
 LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
 
@@ -23,7 +24,9 @@ class Outputs:
     ``values`` is the output y for a head of label numbers, else half the lead of the wanted logit.
     ``errors`` is (1 - lead) / 2, which for a head of label numbers is the distance of y from the
     number of the wanted label (unless that is the first or the last, and y lies outside); -infinity
-    where nothing is asked. ``rounding`` bounds the rounding error of a logit.
+    where nothing is asked. For a head of codes the error is the largest coordinate of the distance
+    from the wanted code, if not more than that: the lead is at least what it leaves. ``rounding``
+    bounds the rounding error of a logit.
     """
 
     labels: NDArray[np.generic]
@@ -44,8 +47,12 @@ class LabelHead:
     """logits = W z + b. The lead of label c is logit_c - max over the others.
 
     For a head of label numbers (`has_label_numbers`) y = p^T z decides, and the lead of c over
-    its neighbours is 1 - 2 |y - c|. ``seen`` are the coordinates of features that it reads, None
-    if it reads all; `read` is given these.
+    its neighbours is 1 - 2 |y - c|. For a head of codes (`LabelCodes`) the features y in a few
+    coordinates decide, and the lead is at least 1 - 2 max_i |y_i - c_i|; where that is above 0, the
+    logits need not be computed, of which there may be tens of thousands.
+
+    ``seen`` are the coordinates of features that it reads, None if it reads all; `read` is given
+    these.
     """
 
     def __init__(self, head: nn.Linear) -> None:
@@ -54,6 +61,7 @@ class LabelHead:
         if self.seen is not None:
             weight = weight[:, torch.from_numpy(self.seen)]
         self.p, self.numbered = weight[0] / 2, has_label_numbers(head)
+        self.codes = None if self.numbered else LabelCodes.of(head)
         self.weight, self.bias = (x.double().numpy() for x in (weight, bias))
         # A logit is added up in d + 3 roundings, from numbers whose sizes add up to `_terms`.
         self.roundings = (weight.shape[1] + 3) * torch.finfo(weight.dtype).eps
@@ -64,6 +72,8 @@ class LabelHead:
         if self.numbered:
             y = np.asarray(self.p.double().numpy() @ z)
             return self._outputs(np.rint(y) - 1, y, wanted, self._terms(z))
+        if self.codes is not None:
+            return self._by_codes(self.codes, z, wanted)
         step, chunks = max(1, LOGITS // len(self.bias)), []
         for i in range(0, max(1, len(wanted)), step):
             part, asked = z[:, i : i + step], wanted[i : i + step]
@@ -72,8 +82,31 @@ class LabelHead:
             chunks.append(self._outputs(*chunk))
         return Outputs.joined(chunks)
 
+    def _by_codes(self, codes: LabelCodes, z: Floats, wanted: Ints) -> Outputs:
+        y = self._coded(codes, z)
+        labels, known = codes.nearest(y)
+        doubt = np.flatnonzero(~(known & (codes.away(y, labels) < 0.5)))
+        step = max(1, LOGITS // len(self.bias))
+        for i in range(0, len(doubt), step):
+            part = doubt[i : i + step]
+            logits = 2 * codes.codes @ y[:, part] + self.bias[:, None]
+            labels[part] = logits.argmax(0)
+        return self._outputs(labels, self._left(codes, y, labels, wanted), wanted, self._terms(z))
+
+    def _coded(self, codes: LabelCodes, z: Floats) -> Floats:
+        """The features that a head of codes reads: all that it is given, if these are ``seen``."""
+        return (z[codes.at] if self.seen is None else z).astype(np.float64, copy=False)
+
+    def _left(self, codes: LabelCodes, y: Floats, labels: Ints, wanted: Ints) -> Floats:
+        """What the distance from the wanted code leaves of 1/2."""
+        return np.asarray(0.5 - codes.away(y, np.where(wanted < 0, labels, wanted)))
+
     def read_logits(self, features: Tensor, logits: Tensor, wanted: Ints) -> Outputs:
         """The same for rows of features whose logits are known; these decide the label."""
+        if self.codes is not None:
+            y, labels = features.double().numpy().T[self.codes.at], logits.argmax(-1).numpy()
+            left = self._left(self.codes, y, labels, wanted)
+            return self._outputs(labels, left, wanted, 0.0)
         if self.numbered:
             own = features if self.seen is None else features[..., torch.from_numpy(self.seen)]
             values = (own @ self.p).double().numpy()
@@ -90,7 +123,10 @@ class LabelHead:
         return Outputs(labels, values, errors, self.roundings * terms)
 
     def _terms(self, z: Floats) -> float:
-        """The largest |w_c|^T |z| + |b_c|, over all labels c and tokens."""
+        """The largest |w_c|^T |z| + |b_c|, over all labels c and tokens, or somewhat more."""
+        if self.codes is not None:
+            y = self._coded(self.codes, z)
+            return float(self.codes.terms(y).max(initial=0.0))
         if not self.numbered:
             sums = np.abs(self.weight) @ np.abs(z) + np.abs(self.bias)[:, None]
             return float(sums.max(initial=0.0))

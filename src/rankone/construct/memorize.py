@@ -115,7 +115,7 @@ def memorize(
     if editable and vectors is not None:
         raise SettingError(
             "a model of given vectors cannot be edited: the words that come have none",
-            remedy="leave out editable (--editable), or vectors (--vectors)",
+            remedy="leave out editable (memorize --editable), or vectors (--vectors)",
         )
     given_parts: Iterable[Any] = corpus if _in_parts(corpus) else [corpus]
     parts = [as_corpus(part, token_column, label_column) for part in given_parts]
