@@ -135,7 +135,7 @@ class GivenGates:
             f"{names[self.word]!r} has a margin of {self.gates.share[i]:.1e} of its terms to "
             f"{other}, and its rounding may put labels off by {self.off:.1e} of their height",
             where=problem.corpus.source,
-            remedy=f"{remedy}, or choose --construction line",
+            remedy=f"{remedy}, or choose another way (memorize --construction line)",
         )
 
 

@@ -122,7 +122,7 @@ class Search:
                 f"and no other, for it lies in the convex hull of the others, or all but; with the "
                 f"best one {near} is level or beyond (margin {share:.1e} of the terms)",
                 remedy=f"give {wide}, as with more dimensions or all of one length, or choose "
-                "--construction line",
+                "another way (memorize --construction line)",
             )
         name = np.dtype(self.held).name
         return PrecisionError(
@@ -130,7 +130,7 @@ class Search:
             f"{share:.1e} of the terms of their inner products, and rounding may take "
             f"{float(self.rounding(rounded)[i] / self.size[i]):.1e}",
             remedy=f"give {wide}{', choose float64' * (name == 'float32')}, or choose "
-            "--construction line",
+            "another way (memorize --construction line)",
         )
 
     def gates(self, scale: float, rounded: float) -> Gates:
