@@ -259,11 +259,14 @@ def test_balls_hold_the_exact_numbers(found: rankone.Memorized, corpus: Corpus) 
     from rankone.nn.arb_network import in_balls
 
     ids, offsets = corpus.token_ids[: corpus.offsets[1]], corpus.offsets[:2]
-    balls = next(FloatBalls(found.model.network).run(ids, offsets)).features
+    gated = GatedBalls.of(found.model.network)
+    assert gated is not None
+    balls = next(gated.run(ids, offsets)).features
     with ctx.workprec(200):
         exact = in_balls(found.model.network)
         for k in range(len(ids)):
-            for i, x in enumerate(exact.features(ids.tolist(), k)):
+            features = exact.features(ids.tolist(), k)
+            for i, x in enumerate(features[at] for at in gated.out.tolist()):
                 away = abs(x - balls.mid[i, k])
                 assert away <= balls.rad[i, k]
 
