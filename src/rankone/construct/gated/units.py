@@ -93,10 +93,15 @@ class Contexts:
         """Those of these tokens; `averages` has a row for every token."""
         ids, places = (column[tokens] for column in problem.columns)
         places = places if problem.placed else np.zeros(len(tokens), np.int64)
-        order = np.lexsort((*averages[tokens].T, places, ids))
+        a = np.ascontiguousarray(averages[tokens])
+        keys = ids * problem.length + places
+        order = np.lexsort((a[:, 0], keys))
+        same = (np.diff(keys[order]) == 0) & (np.diff(a[order, 0]) == 0)
+        if same.any():  # rare: then the other heads decide
+            order = np.lexsort((*a.T, keys))
         tokens = tokens[order]
         labels, seen = problem.labels[tokens], seen_tokens(problem, tokens)
-        return cls(ids[order], places[order], labels, np.ascontiguousarray(averages[tokens]), seen)
+        return cls(ids[order], places[order], labels, a[order], seen)
 
 
 def with_exceptions(problem: Problem, usual: Ints) -> Ints:

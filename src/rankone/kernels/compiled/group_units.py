@@ -16,6 +16,7 @@ from rankone.kernels.compiled.unit_rows import AMPLITUDE, BIAS, DIRECTION, far_o
 from rankone.kernels.compiled.zigzags import distinct, zigzags
 
 MANY = 4096  # contexts: in larger groups only zigzags are tried
+CORNERED = 4  # heads: with fewer, few contexts lie beyond all others, and zigzags will do
 PAIRS = 1 << 22  # of units and contexts: above that, rounding is bounded from the two ends
 
 
@@ -55,7 +56,8 @@ def fit_group(
                 off = 1.0 / worst + far_off(rows, first, k, a, unit) / height
             else:
                 off = 1.0 / worst + most_off(rows, first, k, a, quiet, unit) / height
-        if off <= budget and (n > MANY or k - first == distinct(labels, usual)):
+        few = a.shape[1] < CORNERED or k - first == distinct(labels, usual)
+        if off <= budget and (few or n > MANY):
             return k, off
     last, other = k, 0.0
     left = labels != usual
