@@ -9,6 +9,7 @@ import numpy as np
 
 from rankone import choices
 from rankone.arrays import Floats, Ints
+from rankone.construct.gated.tables import BASE
 from rankone.construct.problem import Problem, joined
 
 FEW = 256  # contexts of a word that may share one group, whatever their positions
@@ -69,6 +70,12 @@ class Fitting:
     placed: bool  # there are positions
     few: int = FEW  # contexts of a word that may share one group; below 0: never
     more: float = 0.0  # roundings that put averages off, of keys and values that are on no grid
+
+    @property
+    def spread(self) -> float:
+        """By how much a label may differ from another one in a coordinate, in units of the height.
+        Digits do by most of their base, so groups should be as much less off, where they can."""
+        return 1.0 if self.one_hot else BASE - 1.0
 
     @property
     def unit(self) -> float:
@@ -132,7 +139,7 @@ def fit_units(contexts: Contexts, usual: Ints, fitting: Fitting) -> tuple[Groups
         fitting.few,
         WIDE,
         fitting.unit,
-        BUDGET if fitting.dtype == "float32" else FINE_BUDGET,
+        (BUDGET if fitting.dtype == "float32" else FINE_BUDGET) / fitting.spread,
         fitting.one_hot,
         fitting.height,
     )
