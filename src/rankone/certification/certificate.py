@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from rankone import documents
 from rankone.certification.attention_balls import array
+from rankone.certification.forgotten import Forgotten
 from rankone.corpus import Corpus
 from rankone.corpus.rows import spelled_out
 from rankone.errors import CertificateError
@@ -142,7 +143,8 @@ class Certificate:
     undecided. ``float_distance``: an upper bound on how far its outputs are from the exact ones.
     ``any_order``: every run in ``dtype`` chooses these labels, in whatever order it takes its sums,
     under the assumptions that ``arithmetic`` lists; False if that is not proved for some token,
-    None if it was not tried. It has no part in the outcome.
+    None if it was not tried. ``forgotten``: what remains of sentences that were taken out, if that
+    was asked. Neither has a part in the outcome.
     ``outcome``: certified if all three claims hold, refuted if one of them is disproved.
     ``reason`` gives the witness of a refutation, or what is undecided; ``left`` counts that.
     ``decided`` counts the tokens decided in float64 (``float``), those that needed Arb (``exact``)
@@ -171,6 +173,7 @@ class Certificate:
     float_distance: Decimals
     any_order: bool | None
     arithmetic: str | None
+    forgotten: Forgotten | None
     decided: Decided
     digits: Count
     cap: Annotated[int, Meta(ge=1, le=MOST)]

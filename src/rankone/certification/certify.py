@@ -31,6 +31,7 @@ from rankone.certification.claims import (
 )
 from rankone.certification.exact_proof import judge_later, prove_exactly
 from rankone.certification.float_evaluation import evaluate
+from rankone.certification.forgotten import Forgotten, find_forgotten
 from rankone.certification.gated_balls import GatedBalls
 from rankone.certification.label_heads import NoHead, head_of
 from rankone.certification.reasons import reason
@@ -39,7 +40,7 @@ from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
 from rankone.deadline import time_left, time_limit
 from rankone.decimals import ceiled, floored
-from rankone.errors import SettingError
+from rankone.errors import ModelError, SettingError
 from rankone.nn import Model
 from rankone.nn.classifier import dtype_name
 from rankone.nn.exact import ExactModel
@@ -53,6 +54,7 @@ def certify(
     model: Model | ExactModel,
     corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
     *,
+    forgotten: Corpus | str | os.PathLike[str] | Iterable[Any] | None = None,
     cap: int = CAP,
     seconds: float | None = None,
     progress: Progress = lambda *_: None,
@@ -62,8 +64,10 @@ def certify(
     Every token is first evaluated in float64 with bounds on the rounding errors. What that leaves
     undecided is evaluated in Arb, doubling the precision each time, up to `cap` decimal digits and
     for at most `seconds` (default: no limit). Exact models are evaluated in fractions, and in Arb
-    from their first softmax on. The model may come from anywhere: only its weights are used. A path
-    is read with the settings that the model's own corpus was read with.
+    from their first softmax on. `forgotten` are sentences that the model should not hold: the
+    certificate says what it has left of them (`Forgotten`). The model may come from anywhere: only
+    its weights are used. A path is read with the settings that the model's own corpus was read
+    with.
 
     >>> import rankone
     >>> corpus = rankone.builtin_corpus(50)
@@ -71,6 +75,7 @@ def certify(
     'certified'
     """
     corpus = taken(model, corpus)
+    left = None if forgotten is None else left_of(model, corpus, forgotten)
     proof = prove(model, corpus, cap=cap, seconds=seconds, progress=progress)
     mapping, labels, run = proof.mapping, proof.labels, proof.run
     decided = {Outcome.CERTIFIED: True, Outcome.REFUTED: False}
@@ -94,6 +99,7 @@ def certify(
         float_distance=ceiled(run.distance),
         any_order=proof.any_order,
         arithmetic=None if proof.any_order is None else ARITHMETIC,
+        forgotten=left,
         decided=proof.decided,
         digits=proof.digits,
         cap=cap,
@@ -103,6 +109,20 @@ def certify(
         hashes=hashes(model, corpus),
         seconds=proof.seconds,
     )
+
+
+def left_of(model: Model | ExactModel, corpus: Corpus, sentences: Any) -> Forgotten:
+    """What the model has left of these sentences; a file is read as its own corpus was."""
+    if isinstance(model, ExactModel):
+        raise ModelError(
+            "an exact model has no gates that could forget",
+            remedy="leave out forgotten (certify --forgotten)",
+        )
+    if isinstance(sentences, str | os.PathLike):
+        sentences = model.read(sentences)
+    elif not isinstance(sentences, Corpus):
+        sentences = Corpus.from_sentences(sentences)
+    return find_forgotten(model, corpus, sentences)
 
 
 def prove(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from flint import arb
 
 from rankone.certification.align import taken
 from rankone.certification.certificate import Certificate, Outcome, Spot, hashes, spots
-from rankone.certification.certify import prove
+from rankone.certification.certify import left_of, prove
 from rankone.certification.claims import Proof
 from rankone.certification.reasons import explained, unfinished, witnesses
 from rankone.corpus import Corpus
@@ -50,10 +50,12 @@ def check_certificate(
     model: Model | ExactModel,
     corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
     *,
+    forgotten: Corpus | str | os.PathLike[str] | Iterable[Any] | None = None,
     seconds: float | None = None,
     progress: Progress = lambda *_: None,
 ) -> Check:
-    """Check a certificate. Nothing in it is trusted: hashes and proofs are computed again.
+    """Check a certificate. Nothing in it is trusted: hashes and proofs are computed again. One that
+    says what was `forgotten` needs those sentences again.
 
     A claim that the certificate leaves undecided says nothing, so it stands. `seconds` is a time
     limit; the default is none, or the certificate's own limit if it ran out of time.
@@ -70,10 +72,26 @@ def check_certificate(
         seconds = certificate.limit
     proof = prove(model, corpus, cap=certificate.cap, seconds=seconds, progress=progress)
     reasons = _unproved(certificate, proof, model, corpus)
+    reasons += _not_forgotten(certificate, model, corpus, forgotten)
     if reasons and proof.left is not None and proof.left.time:
         reasons.append(f"the time limit of {seconds:g} s was hit: give more time (--seconds)")
     stages = {"hash": hashed, **proof.seconds, "total": time.perf_counter() - began}
     return Check(certificate.outcome.value, tuple(reasons), stages)
+
+
+def _not_forgotten(
+    old: Certificate, model: Model | ExactModel, corpus: Corpus, sentences: Any
+) -> list[str]:
+    """What the certificate says of forgotten sentences, computed again. That the model was made
+    again is a remark of who did it."""
+    if old.forgotten is None:
+        return []
+    if sentences is None:
+        return ["forgotten: it takes the sentences to check this: give them (--forgotten)"]
+    found = left_of(model, corpus, sentences)
+    if replace(old.forgotten, anew=None) == found:
+        return []
+    return ["forgotten: the certificate says something else of these sentences"]
 
 
 def _unproved(

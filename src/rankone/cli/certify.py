@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,10 @@ def certify(
             "Time limit in seconds; undecided tokens are counted (default: none).", "S", min=0.0
         ),
     ] = None,
+    forgotten: Annotated[
+        str | None,
+        option("Sentences that the model should not hold: prove what it has left of them.", "FILE"),
+    ] = None,
     out: Annotated[
         Path | None, options.out("PATH", "Certificate to write (default: DIR/certificate.json).")
     ] = None,
@@ -48,7 +53,7 @@ def certify(
     with console.working("start", output) as progress:
         from rankone.certification import certify, check_certificate, read_certificate
         from rankone.certification.certify import check_limits
-        from rankone.nn.exact.model import load_any
+        from rankone.nn.exact.model import ExactModel, load_any
 
         check_limits(cap, seconds)
         path = model / CERTIFICATE if out is None else out
@@ -59,16 +64,28 @@ def certify(
         progress("read", 0.0)
         corpus = loaded.read(file, labelled=True, **layout.arguments())
         if old is not None:
-            checked = check_certificate(old, loaded, corpus, seconds=seconds, progress=progress)
+            checked = check_certificate(
+                old, loaded, corpus, forgotten=forgotten, seconds=seconds, progress=progress
+            )
         else:
-            found = certify(loaded, corpus, cap=cap, seconds=seconds, progress=progress)
+            found = certify(
+                loaded, corpus, forgotten=forgotten, cap=cap, seconds=seconds, progress=progress
+            )
+            if found.forgotten is not None and not isinstance(loaded, ExactModel):
+                from rankone.construct.edit import is_made_of
+
+                progress("make anew", 0.0)
+                again = replace(found.forgotten, anew=is_made_of(loaded, corpus))
+                found = replace(found, forgotten=again)
             found.save(drop_link(path) if out is None else path)
     if old is not None:
         document = {**checked.to_json(), "certificate": str(check)}
         console.report(output, document, lambda: _show_check(checked))
     else:
         console.report(output, found.to_json(), lambda: _show(found), [path])
-    if not (checked.ok and old.ok if old is not None else found.ok):
+    left = None if old is not None else found.forgotten
+    fine = checked.ok and old.ok if old is not None else found.ok
+    if not fine or (left is not None and not left.ok):
         raise typer.Exit(1)
 
 
@@ -89,6 +106,8 @@ def _show(found: Certificate) -> None:
             (f"  {plural(found.contexts, 'context')} apart by more than delta", found.delta),
             *_labels(found),
             *run,
+            *_any_order(found),
+            *_forgotten(found),
             *([] if exact else [("tokens decided in float64", f"{decided['float']:,}")]),
             (f"{where}{digits}", f"{decided['exact']:,}"),
             ("  not at all", f"{decided['undecided']:,}"),
@@ -113,6 +132,27 @@ def _labels(found: Certificate) -> list[tuple[str, str]]:
         ("  wrong", f"{found.wrong:,} ({found.unavoidable:,} unavoidable)"),
         ("  margin", "none" if found.margin is None else f"{found.margin:.6f}"),
         (f"  {found.dtype} run", exact if found.dtype == EXACT else run[found.float_labels]),
+    ]
+
+
+def _any_order(found: Certificate) -> list[tuple[str, str]]:
+    known = {True: "the same labels", False: "not proved"}
+    return [] if found.any_order is None else [("  in any order of sums", known[found.any_order])]
+
+
+def _forgotten(found: Certificate) -> list[tuple[str, str]]:
+    left = found.forgotten
+    if left is None:
+        return []
+    anew = {True: "the same bytes", False: "OTHER BYTES", None: "not tried"}
+    return [
+        ("forgotten", plural(len(left.sentences), "sentence")),
+        (
+            "  their contexts",
+            f"{left.contexts:,}: {left.held:,} in the corpus too, {left.silent:,} without units",
+        ),
+        ("  units that the others reach", f"{left.units:,} ({left.idle:,} of them idle)"),
+        ("  made anew of the corpus", anew[left.anew]),
     ]
 
 

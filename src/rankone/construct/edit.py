@@ -169,6 +169,15 @@ def draft_of(model: Model, corpus: Sentences | None = None) -> GatedDraft:
     return draft
 
 
+def is_made_of(model: Model, corpus: Corpus) -> bool:
+    """Whether the model has the bytes of one that is made of this corpus with its settings: then it
+    holds nothing else."""
+    if model.made is None:
+        return False
+    draft = _made_of(corpus, model.made)
+    return _same(model_of(draft, model.reading, model.made, editable=False), model)
+
+
 def _made_of(corpus: Corpus, made: Made) -> GatedDraft:
     settings: dict[str, Any] = dict(made)
     memory = memorize(corpus, **settings, editable=True).model.memory

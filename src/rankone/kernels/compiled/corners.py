@@ -246,5 +246,9 @@ def peaks(
         side = 1.0 if at >= middle else -1.0  # the shorter way is active
         k = add_unit(label_of, rows, k, u, steep, at - side * gap[i], side, label)
         k = add_unit(label_of, rows, k, u, -2 * steep, at, side, label)
-        k = add_unit(label_of, rows, k, u, steep, at + side * gap[i], side, label)
+        further = False  # than where the peak ends: if not, it need not be levelled there
+        for value in along(a, u):
+            further = further or side * (value - at) > gap[i]
+        if further:
+            k = add_unit(label_of, rows, k, u, steep, at + side * gap[i], side, label)
     return k, worst

@@ -13,6 +13,9 @@ from rankone.arrays import Floats, Ints
 from rankone.kernels.compiled.compiler import compiled
 from rankone.kernels.compiled.unit_rows import add_unit, along
 
+SORTED = 1 << 15  # numbers that are sorted for a group, all directions together,
+LEAST = 8  # but so many directions are tried in any case: in large groups all are about as good
+
 
 @compiled(error_model="numpy")
 def changes(labels: Ints, order: Ints, s: Floats, noise: Floats, usual: int) -> tuple[int, float]:
@@ -97,7 +100,9 @@ def zigzags(
     noise; if there is none, along the one with the widest. Returns that width too."""
     best_units, best_worst, best = 1 << 60, -1.0, 0
     least = distinct(labels, usual)
-    for d in range(len(directions)):
+    for d in range(max(LEAST, min(len(directions), SORTED // len(a)))):
+        if d == len(directions):
+            break
         s = along(a, directions[d])
         units, worst = changes(labels, np.argsort(s), s, noise, usual)
         good, so_far = worst >= wide, best_worst >= wide
