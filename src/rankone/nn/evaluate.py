@@ -267,7 +267,12 @@ def gated_layer(network: TokenClassifier, *, inexact: bool = True) -> GatedLayer
         np.ascontiguousarray(x[keeper.order])
         for x in (wide["amplitude"][:, None] * o, wide["slopes"], wide["bias1"], wide["penalty"])
     )
-    units = (keeper.pairs, keeper.first, len(layer.gates), slopes, bias, penalty, o)
+    from rankone.kernels.compiled.add_units import fold  # compiled code: loaded when used
+
+    pieces = fold(keeper.first, slopes, bias, o)
+    gates = len(layer.gates)
+    starts = np.searchsorted(keeper.pairs, np.arange(gates + 1) * gates)
+    units = (keeper.pairs, starts, keeper.first, gates, slopes, bias, penalty, o, *pieces)
     placed = network.positions is not None
     return GatedLayer(keeper, layer.reads.numpy(), layer.writes.numpy(), units, placed)
 

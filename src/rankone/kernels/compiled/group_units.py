@@ -17,7 +17,7 @@ from rankone.kernels.compiled.zigzags import distinct, zigzags
 
 MANY = 4096  # contexts: in larger groups only zigzags are tried
 CORNERED = 4  # heads: with fewer, few contexts lie beyond all others, and zigzags will do
-PAIRS = 1 << 22  # of units and contexts: above that, rounding is bounded from the two ends
+PAIRS = 1 << 22  # of units and contexts: above that, rounding is bounded from the two ends only
 
 
 @compiled(error_model="numpy")
@@ -52,9 +52,8 @@ def fit_group(
     if one_hot:
         k, worst = zigzags(label_of, rows, k, a, labels, noise, usual, directions, wide, height)
         if worst > 0:
-            if (k - first) * n > PAIRS:
-                off = 1.0 / worst + far_off(rows, first, k, a, unit) / height
-            else:
+            off = 1.0 / worst + far_off(rows, first, k, a, unit) / height
+            if off > budget and (k - first) * n <= PAIRS:
                 off = 1.0 / worst + most_off(rows, first, k, a, quiet, unit) / height
         few = a.shape[1] < CORNERED or k - first == distinct(labels, usual)
         if off <= budget and (few or n > MANY):

@@ -13,7 +13,7 @@ from rankone.arrays import Floats, Ints
 from rankone.kernels.compiled.compiler import compiled
 from rankone.kernels.compiled.unit_rows import add_unit, along
 
-SORTED = 1 << 15  # numbers that are sorted for a group, all directions together,
+SORTED = 1 << 13  # numbers that are sorted for a group, all directions together,
 LEAST = 8  # but so many directions are tried in any case: in large groups all are about as good
 
 
