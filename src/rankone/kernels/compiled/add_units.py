@@ -44,7 +44,7 @@ def fold(
     Unit j writes o_j relu(g s + b), so its slope is o_j g on one side of its bend and 0 on the
     other: from left to right, the slope grows by o_j |g| at every bend.
     """
-    count, width = len(first) - 1, o.shape[1]
+    count, width = max(0, len(first) - 1), o.shape[1]
     folded, along = np.zeros(count, np.bool_), np.zeros((count, slopes.shape[1]))
     bends = np.zeros(len(bias))
     value, slope = np.zeros((len(bias), width)), np.zeros((len(bias) + count, width))
