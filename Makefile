@@ -37,7 +37,7 @@ mutate: $(READY)
 	for room in $(ROOMS); do $(BIN)/python tools/mutate.py $$room --sample $(SAMPLE) --seed $(SEED); done
 
 # Made-up bytes for everything that reads files, so many seconds for each kind of file.
-TARGETS ?= corpus vectors model exact hub certificate checkpoint approximation rows baseline probabilities
+TARGETS ?= corpus vectors model gated exact hub certificate checkpoint approximation rows baseline probabilities
 SECONDS ?= 60
 fuzz: $(READY)
 	$(BIN)/pip install --quiet --constraint constraints.txt atheris

@@ -104,6 +104,21 @@ def model(home: Path) -> Target:
     return _directory(home / "model", lambda: load(home / "model").predict([["a", "other"]]))
 
 
+def gated(home: Path) -> Target:
+    """The directory of an editable model with one file changed, changed further if it can be."""
+    from rankone import learn, load, memorize
+
+    sentences = [(["a", "rose"], ["X", "Y"]), (["rose", "a"], ["X", "Y"]), (["a"], ["Y"])]
+    memorize(sentences, construction="gated", editable=True).save(home / "gated")
+
+    def run() -> None:
+        found = load(home / "gated")
+        found.predict([["a", "other"], ["rose", "a"]])
+        learn(found, [(["a", "a"], ["Y", "X"])])
+
+    return _directory(home / "gated", run)
+
+
 def exact(home: Path) -> Target:
     """A directory of an exact model with one file changed, certified if it can be loaded."""
     from rankone import Corpus, certify, compare, load_exact
@@ -259,6 +274,7 @@ TARGETS: dict[str, Callable[[Path], Target]] = {
     "corpus": corpus,
     "vectors": vectors,
     "model": model,
+    "gated": gated,
     "exact": exact,
     "hub": hub,
     "certificate": certificate,

@@ -47,6 +47,7 @@ from rankone.nn.memory import COLUMNS, Made, Memory
 from rankone.plural import plural
 
 HEADS = (2, 3, 4, 6, 8, 12, 16)  # tried one after the other where the user does not say
+LAGS = 16  # ranks apart, in one head, at most, of contexts that are compared
 OFF = 0.2  # how far the function of a group may be off, relative to its height
 
 
@@ -97,7 +98,8 @@ class GatedDraft:
         return before is None
 
     def closest(self) -> tuple[int, int, float]:
-        """Two contexts of the worst group with different labels, and their distance."""
+        """Two contexts of the worst group with different labels, and their distance: of all that
+        are almost neighbours in one head, those that are closest in all."""
         problem, worst = self.problem, int(self.groups.off.argmax())
         word, position = int(self.groups.word[worst]), int(self.groups.position[worst])
         tokens = problem.contexts
@@ -106,11 +108,15 @@ class GatedDraft:
         tokens = tokens[mine]
         labels, a = problem.labels[tokens], self.averages[tokens]
         best = (int(tokens[0]), int(tokens[-1]), np.inf)
-        for i in range(len(tokens)):
-            distance = np.abs(a - a[i]).max(1) + np.where(labels == labels[i], np.inf, 0.0)
-            j = int(distance.argmin())
-            if distance[j] < best[2]:
-                best = (int(tokens[i]), int(tokens[j]), float(distance[j]))
+        for h in range(a.shape[1]):
+            order = np.argsort(a[:, h], kind="stable")
+            for lag in range(1, min(LAGS, len(order))):
+                left, right = order[:-lag], order[lag:]
+                distance = np.abs(a[left] - a[right]).max(1)
+                distance[labels[left] == labels[right]] = np.inf
+                i = int(distance.argmin())
+                if distance[i] < best[2]:
+                    best = int(tokens[left[i]]), int(tokens[right[i]]), float(distance[i])
         return best
 
     def refusal(self, draws: int) -> PrecisionError:
@@ -121,13 +127,14 @@ class GatedDraft:
         heads = self.tables.layout.heads
         one, two, distance = self.closest()
         (word, here), (_, there) = self.problem.named(one), self.problem.named(two)
-        remedy = f"give more heads ({2 * heads})"
+        remedy = f"give more heads ({min(64, 2 * heads)})"
         if name == "float32":
             remedy += ", or choose float64"
         return PrecisionError(
             f"{name} cannot hold this corpus with {plural(heads, 'head')}, drawn "
             f"{plural(draws, 'time')}: two contexts of {word!r} with different labels are "
-            f"{distance:.1e} apart, at {here} and {there}",
+            f"{distance:.1e} apart, at {here} and {there}; rounding could put the "
+            f"output there off by {self.groups.off.max(initial=0.0):.2g} times its height",
             where=self.problem.corpus.source,
             remedy=remedy,
         )
