@@ -252,6 +252,23 @@ def test_the_check_counts_every_token() -> None:
         assert found == Check(CORPUS.n_tokens, 0, 0, 0.0, 0.125)  # nothing is asked of that token
 
 
+def test_where_units_are_many_the_sample_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many tokens as the work allows, but never less than the least."""
+    network, problem, taken = built(), pose([CORPUS]), list[int]()
+    _, fast = verify.check_fast(network, problem)
+    units = network.shape.hidden * network.shape.dim
+
+    def choose(_: Any, __: Any, count: int) -> Any:
+        taken.append(count)
+        return np.arange(1)
+
+    monkeypatch.setattr(verify, "sample_tokens", choose)
+    for work in (1.0, 150.9 * units, 1e9 * units):
+        monkeypatch.setattr(verify, "WORK", work)
+        check_dense(network, problem, fast, np.random.default_rng(0), False, lambda _: None)
+    assert taken == [100, 150, 1000]
+
+
 def test_the_error_of_the_head_is_bounded_by_its_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     """(d + 3) eps (2 c |p|^T |z| + c^2), c the largest label, z the largest features of all, with
     the d coordinates that the head reads."""
@@ -372,7 +389,7 @@ def test_the_dense_check_is_of_the_tokens_it_says() -> None:
     assert shares[-1] == 1.0
     errors: list[Any] = []
 
-    def choose(error: Any, _: Any) -> Any:
+    def choose(error: Any, *_: Any) -> Any:
         errors.append(error)
         return np.array([0, 1, 6])
 

@@ -15,7 +15,8 @@ from rankone.construct.problem import Problem, joined
 from rankone.corpus import Corpus
 from rankone.nn import Evaluator, SelfAttention, TokenClassifier
 
-SAMPLE = 1000  # tokens checked by the dense network, if not all are
+SAMPLE, LEAST = 1000, 100  # tokens checked by the dense network, if not all are:
+WORK = 4e9  # fewer than that many if this many weights of its hidden units would be multiplied
 HELD = 1 << 20  # scores or hidden activations held at once by it
 
 
@@ -103,7 +104,9 @@ def check_dense(
     """Check the network with all matrices multiplied out, on a sample or on `every` token for which
     a label is asked. Each part runs its own tokens."""
     errors = joined([found.errors for found in fast])
-    tokens = np.flatnonzero(errors != -np.inf) if every else sample_tokens(errors, rng)
+    units = network.shape.hidden * network.shape.dim
+    count = int(np.clip(WORK / max(1, units), LEAST, SAMPLE))
+    tokens = np.flatnonzero(errors != -np.inf) if every else sample_tokens(errors, rng, count)
     dense, checks = network.expand(), list[Check]()
     cuts = np.searchsorted(tokens, problem.bounds)
     for i, (a, b) in enumerate(pairwise(cuts.tolist())):
@@ -120,19 +123,19 @@ def check_dense(
     return Check.merge(checks)
 
 
-def sample_tokens(errors: Floats, rng: np.random.Generator) -> Ints:
-    """`SAMPLE` tokens in order: those with the largest errors, and others at random. Tokens whose
+def sample_tokens(errors: Floats, rng: np.random.Generator, count: int = SAMPLE) -> Ints:
+    """So many tokens in order: those with the largest errors, and others at random. Tokens whose
     error is -infinity are left out: nothing is asked of them."""
     asked = None
     if errors.min() == -np.inf:  # rare; a list of all tokens takes memory
         asked = np.flatnonzero(errors != -np.inf)
         errors = errors[asked]
-    if len(errors) <= SAMPLE:
+    if len(errors) <= count:
         chosen = np.arange(len(errors))
     else:
-        worst = np.argpartition(-errors, SAMPLE // 40)[: SAMPLE // 40]
-        others = np.setdiff1d(rng.choice(len(errors), SAMPLE, replace=False), worst)
-        chosen = np.concatenate([worst, rng.permutation(others)[: SAMPLE - len(worst)]])
+        worst = np.argpartition(-errors, count // 40)[: count // 40]
+        others = np.setdiff1d(rng.choice(len(errors), count, replace=False), worst)
+        chosen = np.concatenate([worst, rng.permutation(others)[: count - len(worst)]])
     chosen.sort()
     return chosen if asked is None else asked[chosen]
 
