@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankone
-from rankone.construct.gated import change, draw, units
+from rankone.construct.gated import change, draw, tables, units
 from rankone.construct.gated.splice import by_appearance
 from rankone.corpus import Corpus
 from rankone.errors import ConflictError, CorpusError, ModelError, RankOneError, SettingError
@@ -75,6 +76,63 @@ def test_the_same_bytes_as_a_model_of_the_changed_corpus(
             assert_same(model, anew.model)
             assert (found.wrong, found.tokens) == (anew.unavoidable, anew.tokens)
             assert found.hidden_units == anew.hidden_units
+
+
+def test_words_that_come_to_have_many_contexts_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to so many contexts a word may have one group for all positions, then it may not."""
+    limited = lambda *a, **k: units.Fitting(*a, **k, few=4)  # noqa: E731
+    monkeypatch.setattr(draw, "Fitting", limited)
+    start: Pairs = [
+        (["b", "a"], ["Z", "X"]),
+        (["a", "c"], ["Y", "Z"]),
+        (["c", "c", "a"], ["Z", "Z", "Y"]),
+        (["b", "b", "c"], ["Z", "Z", "Y"]),
+    ]
+    more: Pairs = [(["c", "b", "b", "a"], ["Z", "Z", "Z", "X"]), (["a", "b"], ["Y", "Z"])]
+    model = made(start, editable=True).model
+    assert set(model.memory.state.units.position.tolist()) == {-1}
+    for pair in more:
+        model = rankone.learn(model, [pair]).model
+    assert_same(model, made([*start, *more]).model)
+    assert model.memory.state.units.position.max() >= 0
+    for pair in more:
+        model = rankone.forget(model, [pair]).model
+    assert_same(model, made(start).model)
+
+
+def test_a_word_with_many_contexts_is_changed_at_two_positions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them has its own group, few as the contexts there may be."""
+    limited = lambda *a, **k: units.Fitting(*a, **k, few=4)  # noqa: E731
+    monkeypatch.setattr(draw, "Fitting", limited)
+    start: Pairs = [(["b"] * i + ["a"], ["Z"] * i + ["X" if i % 4 else "Y"]) for i in range(8)]
+    model = made(start, editable=True).model
+    pair = (["a", "a", "b"], ["Y", "Y", "Z"])
+    found = rankone.learn(model, [pair])
+    assert found.groups == 2
+    assert_same(found.model, made([*start, pair]).model)
+
+
+def test_codes_that_clash_are_drawn_anew_and_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = comb(tables.CODE, tables.CODE // 2)
+    below = tables.below
+
+    def clashing(hashes: Any, count: int) -> Any:
+        return below(hashes, 4 if count == short else count)
+
+    monkeypatch.setattr(tables, "below", clashing)
+    words = [(list("abcdefgh"), list("XYXYXYXY"))]
+    long = made(words).model.network
+    assert long.shape.dim == tables.CODE + 2 + 6 + 1 + 3 * 2 + 2
+    assert len(np.unique(long.table[:, : tables.CODE + 2].numpy(), axis=0)) == 9
+    model, grown = made([(["a"], ["X"])], editable=True).model, [(["a"], ["X"])]
+    for word in "bcdefgh":
+        pair = ([word, "a"], ["X", "X"])
+        found, grown = rankone.learn(model, [pair]), [*grown, pair]
+        model = found.model
+        assert_same(model, made(grown).model)
+    assert model.network.table.shape[1] > tables.CODE
 
 
 def test_only_groups_that_are_touched_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
