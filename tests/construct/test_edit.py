@@ -125,7 +125,7 @@ def test_codes_that_clash_are_drawn_anew_and_longer(monkeypatch: pytest.MonkeyPa
     words = [(list("abcdefgh"), list("XYXYXYXY"))]
     long = made(words).model.network
     assert long.shape.dim == tables.CODE + 2 + 6 + 1 + 3 * 2 + 2
-    assert len(np.unique(long.table[:, : tables.CODE + 2].numpy(), axis=0)) == 9
+    assert len(np.unique(long.table.detach().numpy()[:, : tables.CODE + 2], axis=0)) == 9
     model, grown = made([(["a"], ["X"])], editable=True).model, [(["a"], ["X"])]
     for word in "bcdefgh":
         pair = ([word, "a"], ["X", "X"])
