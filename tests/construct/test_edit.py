@@ -289,6 +289,8 @@ def test_models_are_not_changed_in_place() -> None:
     [
         ({"token_ids": [0, 1, 9]}, "does not have"),
         ({"label_ids": [0, 1, 5]}, "does not have"),
+        ({"label_ids": [0, 1, -2]}, "does not have"),
+        ({"token_ids": [0, 1, -1]}, "does not have"),
         ({"label_ids": [0, 1]}, "different lengths"),
         ({"offsets": [0, 2, 2, 3]}, "end to end"),
         ({"offsets": [1, 3]}, "different lengths, or none"),
