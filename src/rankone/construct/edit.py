@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from rankone.arrays import Ints
+from rankone.construct.edited import Edited
 from rankone.construct.gated.change import Changed, change
 from rankone.construct.gated.draw import GatedDraft, model_of, salt_of
 from rankone.construct.gated.splice import Finder, Splice, splice
@@ -26,52 +27,12 @@ from rankone.construct.memorize import memorize, seeded
 from rankone.construct.problem import RESERVE, position_rows
 from rankone.construct.verify import check_outputs, outputs
 from rankone.corpus import Corpus
-from rankone.documents import figures
 from rankone.errors import CorpusError, ModelError, SettingError
 from rankone.nn import Evaluator, Model, TokenClassifier
 from rankone.nn.memory import Made, Memory
-from rankone.plural import plural
 
 Sentences = Corpus | str | os.PathLike[str] | Iterable[Any]
 SHOWN = 8  # words of a sentence in a message
-
-
-@dataclass(frozen=True, repr=False)
-class Edited:
-    """A changed model, and what was changed.
-
-    ``learned`` and ``forgotten`` count sentences, copies included. ``groups`` were fitted anew, of
-    ``words`` words; ``rebuilt`` says why the whole model was made again, where it was. ``wrong``
-    counts the tokens of the changed corpus that every function of the model's input gets wrong.
-    ``checked`` tokens went through the new network: what was learned, and all sentences with
-    contexts of groups that were fitted. ``seconds``: `prepare` is 0 if the model was made, or
-    changed, in the same process with its corpus kept; else it is made again first.
-    """
-
-    model: Model
-    learned: int
-    forgotten: int
-    tokens: int
-    wrong: int
-    words: int
-    groups: int
-    hidden_units: int
-    before: int
-    checked: int
-    rebuilt: str | None
-    seconds: dict[str, float]
-
-    def __repr__(self) -> str:
-        done = f"{plural(self.learned, 'sentence')} learned, {self.forgotten:,} forgotten"
-        return f"Edited({done}, {plural(self.groups, 'group')} fitted)"
-
-    @property
-    def ok(self) -> bool:
-        return True
-
-    def to_json(self) -> dict[str, Any]:
-        """The figures, without the model."""
-        return figures(self, "model")
 
 
 def learn(model: Model, sentences: Sentences, *, corpus: Sentences | None = None) -> Edited:

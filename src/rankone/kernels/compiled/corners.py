@@ -89,32 +89,13 @@ def corners(
     for h in range(heads):
         centre[h] = a[:, h].mean()
         spread[h] = ((a[:, h] - centre[h]) ** 2).mean()
-    if not shared:
-        for i in range(n):
-            if left[i]:
-                k = own_corner(
-                    label_of,
-                    rows,
-                    k,
-                    a,
-                    i,
-                    labels,
-                    noise,
-                    left,
-                    centre,
-                    spread,
-                    wide,
-                    height,
-                    shared,
-                )
-        return k, left
     s = np.empty((len(directions), n))
     for d in range(len(directions)):
         s[d] = along(a, directions[d])
     done = np.zeros(labels.max() + 1, np.bool_)
     for first in range(n):
         label = labels[first]
-        if label == usual or done[label]:
+        if not shared or label == usual or done[label]:
             continue
         done[label] = True
         rival = labels != label
@@ -144,23 +125,11 @@ def corners(
         for i in range(n):
             if labels[i] == label:
                 left[i] = open_[i]
-        for i in range(n):
-            if left[i] and labels[i] == label:
-                k = own_corner(
-                    label_of,
-                    rows,
-                    k,
-                    a,
-                    i,
-                    labels,
-                    noise,
-                    left,
-                    centre,
-                    spread,
-                    wide,
-                    height,
-                    shared,
-                )
+    for i in range(n):
+        if left[i]:
+            k = own_corner(
+                label_of, rows, k, a, i, labels, noise, left, centre, spread, wide, height, shared
+            )
     return k, left
 
 
