@@ -23,7 +23,7 @@ BARS = {
     "layers": "layers",
 }
 MORE = {"bits": BARS["bits"], "layers": "layers", "seconds": "seconds"}
-COLOURS = (GREY, BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", "#5b4a9c")
+COLOURS = (GREY, BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", "#5b4a9c", "#b8a000")
 LINES = ("-", "--", "-.", ":")
 DEEP = ("kim2023", "kajitsuka2024-deep", "kajitsuka2025")
 
