@@ -8,7 +8,7 @@ is what ceilings and targets are made of.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from hashlib import shake_256
@@ -27,13 +27,16 @@ from rankone.spans import places, spans
 Look = Callable[[Corpus], Ints]
 
 
-def visible(*, positions: bool, causal: bool, depth: int = 1) -> Look:
+def visible(*, positions: bool, causal: bool, depth: int = 1, window: int = 0) -> Look:
     """What attention can see of a token's surroundings.
 
     With positions, it sees the whole sentence (if causal, its prefix) and the place in it. Without
     them, it sees only the share of each token; but from the second layer of a causal network on,
-    tokens have seen prefixes, and thus much of the order.
+    tokens have seen prefixes, and thus much of the order. With a `window`, it sees so many tokens,
+    the last of which is the token itself, and in which order they come.
     """
+    if window:
+        return partial(by_window, window=window)
     if positions:
         return by_prefix if causal else by_sequence
     if causal:
@@ -41,9 +44,11 @@ def visible(*, positions: bool, causal: bool, depth: int = 1) -> Look:
     return by_proportions
 
 
-def visible_contexts(corpus: Corpus, *, positions: bool, causal: bool, depth: int = 1) -> Ints:
+def visible_contexts(
+    corpus: Corpus, *, positions: bool, causal: bool, depth: int = 1, window: int = 0
+) -> Ints:
     """The contexts that attention can tell apart."""
-    return visible(positions=positions, causal=causal, depth=depth)(corpus)
+    return visible(positions=positions, causal=causal, depth=depth, window=window)(corpus)
 
 
 def by_nothing(corpus: Corpus) -> Ints:
@@ -152,6 +157,35 @@ def by_prefix(corpus: Corpus) -> Ints:
         shared = counts[parents] > 1
         starts, lengths, parents = starts[:alive][shared], lengths[:alive][shared], parents[shared]
     return groups
+
+
+def by_window(corpus: Corpus, window: int) -> Ints:
+    """The token and those before it, `window` tokens in all; fewer where the sentence begins."""
+    *_, (size, classes) = doubled_windows(corpus, window)
+    if size < window:
+        classes = _with_earlier(corpus, classes, window - size)
+    return _first(classes)
+
+
+def doubled_windows(corpus: Corpus, longest: int) -> Iterator[tuple[int, Ints]]:
+    """Windows of 1, 2, 4, ... tokens up to `longest`: (size, a number per token that is the same
+    for equal windows). Each comes from the one before it by one sort."""
+    size, classes = 1, corpus.token_ids
+    yield size, classes
+    while 2 * size <= longest:
+        classes = _with_earlier(corpus, classes, size)
+        size *= 2
+        yield size, classes
+
+
+def _with_earlier(corpus: Corpus, classes: Ints, shift: int) -> Ints:
+    """Numbers for the windows that end at each token and, if its sentence has begun by then,
+    `shift` tokens before it."""
+    earlier = np.zeros(len(classes), dtype=np.int64)
+    earlier[shift:] = classes[:-shift] + 1 if shift < len(classes) else 0
+    earlier[corpus.positions < shift] = 0
+    pairs = earlier * (int(classes.max()) + 1) + classes
+    return np.unique(pairs, return_inverse=True)[1]
 
 
 def _first(keys: NDArray[np.integer[Any]]) -> Ints:

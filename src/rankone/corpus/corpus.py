@@ -50,6 +50,7 @@ class Corpus:
     format: str = "python"
     scheme: str | None = None  # how NER tags are written, None if the labels are not NER tags
     task: str = "tags"
+    window: int = 0  # tokens that a model of it sees at most, 0 for all that it may
     columns: Columns = field(default_factory=Columns)
     remarks: tuple[str, ...] = ()
     reading: dict[str, Any] = field(default_factory=dict)  # how to read other text in the same way
