@@ -10,7 +10,7 @@ from typing import Literal
 
 Format = Literal["auto", "conll", "conllu", "tsv", "jsonl", "text"]  # layout of a file
 Scheme = Literal["keep", "iob2", "auto"]  # how entity tags are written
-Task = Literal["tags"]  # what a corpus asks for
+Task = Literal["tags", "next", "class"]  # what a corpus asks for
 Attention = Literal["rank1", "softmax", "hardmax"]
 FeedForward = Literal["rank1", "dense", "gated"]
 Readout = Literal["merged", "paper"]

@@ -26,6 +26,7 @@ NUMBERS = {
     "--lr": ("0", "-0.0", *REAL),
     "--momentum": ("0.5", "1", *REAL),
     "--init-std": REAL,
+    "--window": ("65537", *WHOLE),
     "--seed": (str(2**31), *WHOLE),
     "--patience": ("3", "1000001", *WHOLE),
     "--checkpoint-seconds": ("5", *REAL),
@@ -40,6 +41,7 @@ NUMBERS = {
 }
 PATHS = {"--out", "--tensorboard", "--evaluate"}
 READING = {"--format", "--token-column", "--label-column", "--scheme", "--lower"}
+READING |= {"--task", "--tokenizer", "--blocks"}
 FLAGS = {"--positions", "--resume", "--json", "--quiet", "--theorem2", "--standard", "--help"}
 
 

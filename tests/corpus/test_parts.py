@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +17,16 @@ import tasks
 from rankone import Corpus, Sentence
 from rankone.corpus import contexts
 from rankone.corpus.ceilings import INPUTS
-from rankone.corpus.keys import KEYS
+from rankone.corpus.keys import KEYS, maker_of
 from rankone.corpus.parts import cut, joined, numbered
 from rankone.corpus.tallies import best, merge, tally_parts
 from rankone.corpus.targets import choose_targets
 from rankone.errors import ConflictError, SettingError
 
 FILES = st.sampled_from(["one.conll", "two.conll", None])
+
+
+LOOKS = [*KEYS, *(partial(contexts.by_window, window=k) for k in (1, 2, 3, 5))]
 
 
 @dataclass(frozen=True)
@@ -100,8 +103,8 @@ def test_lists_of_names_can_be_joined_two_by_two(lists: list[tuple[str, ...]]) -
 @given(problems())
 def test_every_look_has_the_ceiling_and_the_contexts_of_the_whole(problem: Problem) -> None:
     starts = np.cumsum([0, *(part.n_tokens for part in problem.parts)])
-    for look in KEYS:
-        name = look.__name__
+    for look in LOOKS:
+        name = str(look)
         whole, alone = best(tally_parts([problem.whole], look)[0]), look(problem.whole)
         tally, own = tally_parts(problem.parts, look)
         found = best(tally)
@@ -145,8 +148,8 @@ def test_tallies_can_be_merged_in_any_order(problem: Problem) -> None:
     """The tallies of three parts, as a tree and back to front."""
     assume(problem.whole.n_sentences > 2)
     parts = numbered(cut(problem.whole, [1, 2]))
-    for look in KEYS:
-        keys = KEYS[look]
+    for look in LOOKS:
+        keys = maker_of(look)
         each, start = [], 0
         for part in parts:
             own = look(part)
@@ -163,7 +166,7 @@ def test_tallies_can_be_merged_in_any_order(problem: Problem) -> None:
 
 def test_every_look_has_keys() -> None:
     looks = {getattr(contexts, name) for name in dir(contexts) if name.startswith("by_")}
-    assert looks == set(KEYS)
+    assert looks == {*KEYS, contexts.by_window}
     assert set(INPUTS.values()) < looks
 
 

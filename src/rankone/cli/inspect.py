@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,7 +82,7 @@ def inspect(
         ),
     ] = None,
     *,
-    reading: options.Reading,
+    reading: options.TextReading,
     output: options.Output,
 ) -> None:
     """Find contradicting rows, leaks, likely errors, and the best possible score.
@@ -157,15 +158,21 @@ def _fail(failures: tuple[Failure, ...], asked: str | None, *, err: bool) -> Non
 
 
 def _correct(
-    file: str, rows: Path, out: Path, reading: options.Reading, output: options.Output
+    file: str, rows: Path, out: Path, reading: options.TextReading, output: options.Output
 ) -> None:
     """Write the file anew with the corrections of these rows."""
+    from rankone.errors import SettingError
+
+    if reading != replace(reading, task="tags", tokenizer="words", window=0, blocks=False):
+        raise SettingError(
+            "rows are corrected in files of tags only", remedy="leave out --task and its settings"
+        )
     from rankone.audit.apply import apply
     from rankone.audit.rows import read_rows
     from rankone.cli import audit_tables, console
 
     with console.working("apply", output):
-        applied = apply(file, read_rows(rows), **reading.arguments())
+        applied = apply(file, read_rows(rows), **options.tags_of(reading))
         applied.save(out)
     document, title = applied.to_json(), f"{file}, with the accepted corrections of {rows}"
     console.report(output, document, lambda: audit_tables.show_applied(applied, title), [out])

@@ -66,7 +66,7 @@ def memorize(
     ] = None,
     *,
     building: Building,
-    reading: options.Reading,
+    reading: options.TextReading,
     output: options.Output,
 ) -> None:
     """Build a one-layer rank-1 Transformer that labels every token of the file right."""

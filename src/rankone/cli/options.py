@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -94,6 +94,33 @@ class Reading(Layout):
         option("Entity tags: keep them, convert IOB1 to IOB2, or convert if they are IOB1 (auto)."),
     ] = "keep"
     lower: Annotated[bool, flag("Convert tokens to lower case.", "--lower")] = False
+
+
+@dataclass(frozen=True)
+class TextReading(Reading):
+    """How a file becomes a corpus, which may be one of texts."""
+
+    task: Annotated[
+        choices.Task,
+        option("What is asked: labels of tokens, the next token of a text, the class of a text."),
+    ] = "tags"
+    tokenizer: Annotated[
+        str,
+        option("Tokens of a text: words, characters, bytes, or a tokenizer.json.", "NAME"),
+    ] = "words"
+    window: Annotated[
+        int,
+        option("Tokens that a model of the next token sees (0: all before it).", "K", min=0),
+    ] = 0
+    blocks: Annotated[
+        bool, flag("A blank line ends a document; otherwise the file does.", "--blocks")
+    ] = False
+
+
+def tags_of(reading: Reading) -> dict[str, Any]:
+    """The arguments of what reads tags only."""
+    names = {field.name for field in fields(Reading)}
+    return {name: x for name, x in reading.arguments().items() if name in names}
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def train(
     device: Annotated[str, option("Device to compute on: cpu, cuda, ...")] = "cpu",
     *,
     training: options.Training,
-    reading: options.Reading,
+    reading: options.TextReading,
     output: options.Output,
 ) -> None:
     """Train a rank-1 Transformer without normalisation, as in the paper's experiment.

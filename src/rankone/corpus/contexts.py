@@ -185,7 +185,7 @@ def _with_earlier(corpus: Corpus, classes: Ints, shift: int) -> Ints:
     earlier[shift:] = classes[:-shift] + 1 if shift < len(classes) else 0
     earlier[corpus.positions < shift] = 0
     pairs = earlier * (int(classes.max()) + 1) + classes
-    return np.unique(pairs, return_inverse=True)[1]
+    return np.asarray(np.unique(pairs, return_inverse=True)[1])
 
 
 def _first(keys: NDArray[np.integer[Any]]) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -15,9 +16,12 @@ import numpy as np
 from rankone.arrays import Ints
 from rankone.choices import Task
 from rankone.corpus import records, schemes
+from rankone.corpus import texts as texts_
 from rankone.corpus.rows import NO_LABEL, Choice, Columns, Rows, Sentence, spelled_out
 from rankone.corpus.source import printable
+from rankone.corpus.splitting import Splitting
 from rankone.corpus.tasks import task_of
+from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import CorpusError
 from rankone.plural import plural
 from rankone.spans import places
@@ -211,6 +215,37 @@ class Corpus:
         reading = {"scheme": "auto"} if found == "IOB2" else {}
         reading |= {"task": task} if task != "tags" else {}
         return replace(corpus, reading=reading, seconds=time.perf_counter() - started)
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Any,
+        *,
+        task: Task = "next",
+        tokenizer: str | os.PathLike[str] = "words",
+        window: int = 0,
+        source: str | None = None,
+        token_column: int | str | None = None,
+        label_column: int | str | None = None,
+    ) -> Corpus:
+        """From documents: strings, (text, label) pairs, mappings with the keys "text" and "label",
+        columns of these, or a Hugging Face dataset.
+
+        The other settings are those of `read_corpus`.
+
+        >>> Corpus.from_texts(["A rose is a rose."]).vocabulary
+        ('A', ' rose', ' is', ' a', '.')
+        """
+        started = time.perf_counter()
+        asking, splitting = task_of(task), Splitting(tokenizer, window).checked(task)
+        choice = asking.choice(Choice(token_column, label_column).checked())
+        name = printable(source or PYTHON)
+        rows = texts_.read_given(texts, name, tokenizer_of(tokenizer), choice)
+        rows, _ = asking.apply(rows, None)
+        corpus = cls.from_rows(rows, source=name, format="python", task=task)
+        reading = {"task": task, **splitting.reading}
+        seconds = time.perf_counter() - started
+        return replace(corpus, window=window, reading=reading, seconds=seconds)
 
 
 def name_of_all(sources: Iterable[str]) -> str:

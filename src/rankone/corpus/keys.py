@@ -75,6 +75,13 @@ def _of_prefix_proportions(corpus: Corpus, tokens: Ints, key: bytes) -> Keys:
     return _joined((digest(text, key=key).digest() for text in texts), corpus.token_ids[tokens])
 
 
+def _of_window(corpus: Corpus, tokens: Ints, key: bytes, window: int) -> Keys:
+    data, starts = corpus.token_ids.tobytes(), corpus.offsets[corpus.sentence_of[tokens]]
+    firsts = np.maximum(starts, tokens + 1 - window)
+    bounds = zip((8 * firsts).tolist(), (8 * tokens + 8).tolist(), strict=True)
+    return _joined((digest(data[a:b], key=key).digest() for a, b in bounds), 0)
+
+
 def _hashed(values: Ints, bounds: Ints, key: bytes) -> Ints:
     """One hash for each run of values, as two numbers."""
     data = values.tobytes()
@@ -93,3 +100,10 @@ KEYS: dict[Look, Maker] = {
     contexts.by_prefix: _of_prefix,
     contexts.by_prefix_proportions: _of_prefix_proportions,
 }
+
+
+def maker_of(look: Look) -> Maker:
+    """What makes the keys of these contexts."""
+    if isinstance(look, partial) and look.func is contexts.by_window:
+        return partial(_of_window, **look.keywords)
+    return KEYS[look]

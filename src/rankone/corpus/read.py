@@ -16,8 +16,12 @@ from rankone.corpus.choice import is_header
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.rows import NO_LABEL, Choice, Column, Rows, Words
 from rankone.corpus.source import read_lines
+from rankone.corpus.splitting import Splitting
+from rankone.corpus.tasks import Task as Asking
 from rankone.corpus.tasks import task_of
 from rankone.corpus.text import Expected, is_text, read_text
+from rankone.corpus.texts import read_texts
+from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import CorpusError, SettingError
 
 Reader = Callable[[list[str], str, Choice], Rows]
@@ -42,6 +46,8 @@ ASSUMED = (
     "corpus; --format conll reads columns"
 )
 LAYOUT = ("format", "token_column", "label_column")  # options that only a file has
+COLUMNS = (*CONLL, ".conllu")
+TEXTS = ("auto", "text", "jsonl", "tsv")  # formats of texts
 
 
 def read_corpus(
@@ -54,6 +60,9 @@ def read_corpus(
     lower: bool = False,
     labelled: bool | None = True,
     task: Task = "tags",
+    tokenizer: str | os.PathLike[str] = "words",
+    window: int = 0,
+    blocks: bool = False,
 ) -> Corpus:
     """Read a labelled corpus, plain or gzipped: a path, "-" for standard input, "builtin" or "toy".
 
@@ -66,11 +75,18 @@ def read_corpus(
     ``format="text"``, one sentence per line, needs one of the two. ``task`` says what is asked of
     the tokens.
 
+    The documents of the tasks "next" and "class" are texts. A source is then plain text (one
+    document, or with ``blocks`` one for every run of lines without a blank line), a directory of
+    such files, JSON lines with a key "text" (and "label"), or, for "class", lines of label, TAB,
+    text. ``tokenizer`` is "words", "characters", "bytes", or the path of a tokenizer.json. A model
+    of the next token sees all that came before, or only a ``window`` of so many tokens.
+
     >>> read_corpus("builtin").n_sentences
     2000
     """
     choice = Choice(token_column, label_column, labelled).checked()
-    return _read(source, format, choice, scheme, lower, task)
+    splitting = Splitting(tokenizer, window, blocks).checked(task)
+    return _read(source, format, choice, scheme, lower, task, splitting)
 
 
 def read_like(
@@ -87,6 +103,7 @@ def read_like(
     ``corpus.remarks`` then says so.
     """
     known = {"token_column", "label_column", "scheme", "lower", "task"}
+    known |= {"tokenizer", "window", "blocks"}
     before = {key: value for key, value in reading.items() if key in known}
     chosen = {key: value for key, value in given.items() if value is not None}
     how = {"format": "auto", "scheme": "keep", "lower": False, "task": "tags", **before, **chosen}
@@ -99,7 +116,9 @@ def read_like(
     of = width if type(width) is int else None
     expected = Expected(frozenset(labels), label, of) if guess else None
     form, scheme, lower, task = (how[name] for name in ("format", "scheme", "lower", "task"))
-    return _read(source, form, choice, scheme, lower, task, expected)
+    texts = {name: how[name] for name in ("tokenizer", "window", "blocks") if name in how}
+    splitting = Splitting(**texts).checked(task)
+    return _read(source, form, choice, scheme, lower, task, splitting, expected)
 
 
 def read_other(source: str | os.PathLike[str], **how: Any) -> Corpus:
@@ -135,6 +154,7 @@ def _read(
     scheme: str,
     lower: bool,
     task: Task,
+    splitting: Splitting,
     expected: Expected | None = None,
 ) -> Corpus:
     schemes.check(scheme)
@@ -146,6 +166,9 @@ def _read(
     if is_builtin(source):
         return read_builtin(os.fspath(source), format, choice, scheme, lower, task)
     choice = asking.choice(choice)
+    columnar = _suffix(str(source)) in COLUMNS if format == "auto" else format not in TEXTS
+    if asking.text and not columnar:
+        return _read_texts(source, format, choice, scheme, lower, asking, splitting, labelled)
     name, lines = read_lines(source)
     kind = guess(name, lines) if format == "auto" else format
     remarks: tuple[str, ...] = ()
@@ -175,6 +198,37 @@ def _read(
     }
     seconds = time.perf_counter() - started
     return replace(corpus, reading=reading, remarks=remarks, seconds=seconds)
+
+
+def _read_texts(
+    source: str | os.PathLike[str],
+    format: str,
+    choice: Choice,
+    scheme: str,
+    lower: bool,
+    asking: Asking,
+    splitting: Splitting,
+    labelled: bool | None,
+) -> Corpus:
+    """The corpus of a task whose documents are texts."""
+    if scheme == "iob2":
+        raise SettingError(
+            "texts have no entity tags", remedy="leave out scheme (memorize --scheme)"
+        )
+    started = time.perf_counter()
+    tokenizer = tokenizer_of(splitting.tokenizer)
+    name, kind, rows = read_texts(source, tokenizer, choice, format=format, blocks=splitting.blocks)
+    rows, _ = asking.apply(rows.lowered() if lower else rows, None, labelled)
+    corpus = Corpus.from_rows(rows, source=name, format=kind, task=asking.name)
+    reading = {
+        "token_column": choice.token,
+        "label_column": choice.label,
+        "lower": bool(lower),
+        "task": asking.name,
+        **splitting.reading,
+    }
+    seconds = time.perf_counter() - started
+    return replace(corpus, window=splitting.window, reading=reading, seconds=seconds)
 
 
 def guess(name: str, lines: list[str]) -> str:

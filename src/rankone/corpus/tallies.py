@@ -16,7 +16,7 @@ import numpy as np
 from rankone.arrays import Bools, Ints
 from rankone.corpus.contexts import Look
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.keys import KEYS, Keys
+from rankone.corpus.keys import Keys, maker_of
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,11 @@ def tally_parts(parts: Sequence[Corpus], look: Look) -> tuple[Tally, list[Ints]]
     each = [Tally.of(seen, part.label_ids) for seen, part in zip(own, parts, strict=True)]
     if len(parts) == 1:
         return each[0], own
-    key = token_bytes(16)
+    key, maker = token_bytes(16), maker_of(look)
     starts = accumulate((part.n_tokens for part in parts), initial=0)
     firsts = [np.flatnonzero(seen == np.arange(len(seen))) for seen in own]
     each = [
-        tally.keyed(first, KEYS[look](part, first, key), start)
+        tally.keyed(first, maker(part, first, key), start)
         for tally, part, first, start in zip(each, parts, firsts, starts, strict=False)
     ]
     whole = merge(each)

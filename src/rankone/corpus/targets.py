@@ -48,7 +48,8 @@ def choose_targets(
             "parts that number their words differently",
             remedy="give rankone.corpus.parts.numbered(parts)",
         )
-    tally, contexts = tally_parts(parts, visible(positions=positions, causal=causal))
+    look = visible(positions=positions, causal=causal, window=parts[0].window)
+    tally, contexts = tally_parts(parts, look)
     found = best(tally)
     conflicts: dict[int, Conflict] = {}
     files = {file for part in parts for file in part.files}

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from rankone.corpus.rows import Choice, Rows
-from rankone.errors import SettingError
+import numpy as np
+
+from rankone.corpus.rows import Choice, Rows, Words
+from rankone.errors import CorpusError, SettingError
+
+END = "<|end|>"  # what follows the last token of a document
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,8 @@ class Task:
     """``ask`` turns what a reader returned into rows whose labels are the targets (-1: not asked).
 
     ``causal``: a model must not see what comes after the token. ``from_labels``: targets are made
-    from the labels of the file; otherwise from its words alone, and any text will do.
+    from the labels of the file; otherwise from its words alone, and any text will do. ``text``:
+    its documents are texts, which a tokenizer splits, rather than columns of tokens.
     """
 
     name: str
@@ -27,6 +32,7 @@ class Task:
     ask: Callable[[Rows], Rows]
     causal: bool = False
     from_labels: bool = True
+    text: bool = False
 
     def choice(self, choice: Choice) -> Choice:
         """What the reader should find: no labels, if the task makes them from words."""
@@ -42,8 +48,38 @@ class Task:
         return asked, scheme if asked.labels is rows.labels else None
 
 
+def next_tokens(rows: Rows) -> Rows:
+    """Every token asks for the one after it, the last of a document for its end."""
+    words = rows.tokens
+    if END in words.index:
+        raise CorpusError(
+            f"the token {END!r}, which stands for the end of a document",
+            remedy="take it out of the text",
+        )
+    ids = np.append(words.numbers()[1:], len(words.index))
+    ids[np.array(rows.starts[1:], dtype=np.int64) - 1] = len(words.index)
+    return replace(rows, labels=Words.renamed([*words.index, END], ids))
+
+
+def of_whole(rows: Rows) -> Rows:
+    """Only the last token of a document is asked, for the label that it has there."""
+    last = np.zeros(len(rows.tokens.ids), dtype=bool)
+    last[np.array([*rows.starts[1:], len(last)], dtype=np.int64) - 1] = True
+    ids = np.where(last, rows.labels.numbers(), -1)
+    return replace(rows, labels=Words.renamed(list(rows.labels.index), ids))
+
+
 TASKS = {
     "tags": Task("tags", "a label for every token, as the file has it", lambda rows: rows),
+    "next": Task(
+        "next",
+        "the token that follows every token of a text",
+        next_tokens,
+        causal=True,
+        from_labels=False,
+        text=True,
+    ),
+    "class": Task("class", "a label for every document", of_whole, text=True),
 }
 
 

@@ -65,6 +65,9 @@ class Reading(TypedDict):
     scheme: NotRequired[choices.Scheme]
     lower: NotRequired[bool]
     task: NotRequired[choices.Task]
+    tokenizer: NotRequired[str]  # its name, or the text of its file
+    window: NotRequired[Annotated[int, Meta(ge=1, le=1 << 16)]]
+    blocks: NotRequired[bool]
 
 
 @dataclass(frozen=True)
