@@ -67,9 +67,13 @@ def test_rooms_import_only_what_they_may() -> None:
 
 def test_other_tools_are_imported_in_one_room() -> None:
     tools = "transformers|tokenizers|datasets|onnx|onnxruntime|onnxscript|sklearn"
+    allowed = {
+        Path("corpus/tokenizers.py")
+    }  # a tokenizer.json that the user names needs its library
     for path in (ROOT / "src" / "rankone").rglob("*.py"):
         if re.search(rf"^\s*(?:from|import) (?:{tools})\b", path.read_text(), re.M):
-            assert "interop" in path.parts, path
+            own = path.relative_to(ROOT / "src" / "rankone")
+            assert own.parts[0] == "interop" or own in allowed, path
 
 
 def test_names_to_choose_from_are_those_of_the_tables() -> None:

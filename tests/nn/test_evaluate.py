@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dense_truth as truth
 from rankone.kernels import ragged
-from rankone.nn import Architecture, Evaluator, Model, TokenClassifier, evaluate, load
+from rankone.nn import Architecture, Evaluator, Model, TokenClassifier, evaluate, load, rank1_heads
 from rankone.nn.kinds import ATTENTIONS, FEEDFORWARDS
 from rankone.spans import spans
 
@@ -77,7 +77,7 @@ def test_chunks_of_any_size_change_nothing(monkeypatch, attention, feedforward, 
 def test_a_chunk_holds_whole_sentences_and_no_more_tokens_than_it_may(monkeypatch, chunk):
     ids, offsets = sentences(LENGTHS)
     monkeypatch.setattr(evaluate, "spans", partial(spans, size=chunk))
-    lengths = [np.diff(part) for part, _ in Evaluator(classifier()).embedded(ids, offsets)]
+    lengths = [np.diff(chunk.offsets) for chunk in Evaluator(classifier()).embedded(ids, offsets)]
     assert np.concatenate(lengths).tolist() == LENGTHS
     assert all(part.sum() <= chunk or len(part) == 1 for part in lengths)
 
@@ -273,12 +273,12 @@ def test_hardmax_is_never_taken_for_softmax():
 def test_factors_of_a_matrix():
     rng = np.random.default_rng(0)
     for u, a in ((rng.normal(size=3), rng.normal(size=5)), (np.eye(3)[1], np.eye(5)[2])):
-        found = evaluate.factors(np.outer(u, a))
+        found = rank1_heads.factors(np.outer(u, a))
         assert found is not None
         np.testing.assert_allclose(np.outer(*found), np.outer(u, a), rtol=1e-15)
-    u, a = evaluate.factors(np.zeros((2, 3)))
+    u, a = rank1_heads.factors(np.zeros((2, 3)))
     assert not np.outer(u, a).any()
-    assert evaluate.factors(np.eye(2)) is None
+    assert rank1_heads.factors(np.eye(2)) is None
 
 
 def test_long_sentences_of_a_causal_softmax_take_their_scores_in_pieces(monkeypatch):

@@ -54,7 +54,8 @@ class Corpus:
     format: str = "python"
     scheme: str | None = None  # how NER tags are written, None if the labels are not NER tags
     task: str = "tags"
-    window: int = 0  # tokens that a model of it sees at most, 0 for all that it may
+    window: int = 0  # tokens that a model of it sees at most, 0 for all that it may; with a window,
+    # documents begin with a mark
     columns: Columns = field(default_factory=Columns)
     remarks: tuple[str, ...] = ()
     reading: dict[str, Any] = field(default_factory=dict)  # how to read other text in the same way
@@ -241,7 +242,7 @@ class Corpus:
         choice = asking.choice(Choice(token_column, label_column).checked())
         name = printable(source or PYTHON)
         rows = texts_.read_given(texts, name, tokenizer_of(tokenizer), choice)
-        rows, _ = asking.apply(rows, None)
+        rows, _ = asking.apply(rows, None, window=window)
         corpus = cls.from_rows(rows, source=name, format="python", task=task)
         reading = {"task": task, **splitting.reading}
         seconds = time.perf_counter() - started

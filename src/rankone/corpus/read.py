@@ -186,7 +186,8 @@ def _read(
             )
         rows = replace(rows, labels=Words())
     rows = rows.lowered() if lower else rows
-    rows, found = asking.apply(*schemes.apply(rows, scheme, name), labelled)
+    window = splitting.window
+    rows, found = asking.apply(*schemes.apply(rows, scheme, name), labelled, window)
     corpus = Corpus.from_rows(rows, source=name, format=kind, scheme=found, task=task)
     reading = {
         "token_column": choice.token,
@@ -195,9 +196,10 @@ def _read(
         "scheme": "auto" if found == "IOB2" else "keep",
         "lower": bool(lower),
         "task": task,
+        **({"window": window} if window else {}),
     }
     seconds = time.perf_counter() - started
-    return replace(corpus, reading=reading, remarks=remarks, seconds=seconds)
+    return replace(corpus, window=window, reading=reading, remarks=remarks, seconds=seconds)
 
 
 def _read_texts(
@@ -218,7 +220,8 @@ def _read_texts(
     started = time.perf_counter()
     tokenizer = tokenizer_of(splitting.tokenizer)
     name, kind, rows = read_texts(source, tokenizer, choice, format=format, blocks=splitting.blocks)
-    rows, _ = asking.apply(rows.lowered() if lower else rows, None, labelled)
+    rows = rows.lowered() if lower else rows
+    rows, _ = asking.apply(rows, None, labelled, splitting.window)
     corpus = Corpus.from_rows(rows, source=name, format=kind, task=asking.name)
     reading = {
         "token_column": choice.token,

@@ -7,6 +7,7 @@ tests/corpus/test_tasks.py runs over the table.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ import numpy as np
 from rankone.corpus.rows import Choice, Rows, Words
 from rankone.errors import CorpusError, SettingError
 
+BEGIN = "<|begin|>"  # in front of a document, where a model sees only a window of it
 END = "<|end|>"  # what follows the last token of a document
 
 
@@ -39,26 +41,50 @@ class Task:
         return choice if self.from_labels else replace(choice, label=None, labelled=False)
 
     def apply(
-        self, rows: Rows, scheme: str | None, labelled: bool | None = True
+        self, rows: Rows, scheme: str | None, labelled: bool | None = True, window: int = 0
     ) -> tuple[Rows, str | None]:
         """The rows with their targets, and the scheme of entity tags if they still are tags."""
-        if labelled is False or (self.from_labels and not rows.labels.ids):
-            return rows, scheme
-        asked = self.ask(rows)
-        return asked, scheme if asked.labels is rows.labels else None
+        asks = labelled is not False and (not self.from_labels or len(rows.labels.ids) > 0)
+        asked = self.ask(rows) if asks else rows
+        same = asked.labels is rows.labels
+        return begun(asked) if window else asked, scheme if same else None
 
 
 def next_tokens(rows: Rows) -> Rows:
     """Every token asks for the one after it, the last of a document for its end."""
     words = rows.tokens
-    if END in words.index:
-        raise CorpusError(
-            f"the token {END!r}, which stands for the end of a document",
-            remedy="take it out of the text",
-        )
+    for mark, what in ((BEGIN, "beginning"), (END, "end")):
+        if mark in words.index:
+            raise CorpusError(
+                f"the token {mark!r}, which stands for the {what} of a document",
+                remedy="take it out of the text",
+            )
     ids = np.append(words.numbers()[1:], len(words.index))
     ids[np.array(rows.starts[1:], dtype=np.int64) - 1] = len(words.index)
     return replace(rows, labels=Words.renamed([*words.index, END], ids))
+
+
+def begun(rows: Rows) -> Rows:
+    """The same with `BEGIN` in front of every document; nothing is asked of it.
+
+    A window may hold less than it has room for only where a document begins. Softmax gives a block
+    of tokens the same average as its repetition, so without a mark "ab" and "abab" would look the
+    same there.
+    """
+    words, starts = rows.tokens, np.array(rows.starts, dtype=np.int64)
+    ids = np.insert(words.numbers(), starts, len(words.index))
+    lines, labels = np.array(rows.lines, dtype=np.int64), rows.labels
+    if labels.ids:
+        labels = Words.renamed(list(labels.index), np.insert(labels.numbers(), starts, -1))
+    out = replace(
+        rows,
+        tokens=Words.renamed([*words.index, BEGIN], ids),
+        labels=labels,
+        lines=array("q"),
+        starts=array("q", (starts + np.arange(len(starts))).tolist()),
+    )
+    out.lines.frombytes(np.insert(lines, starts, lines[starts]).tobytes())
+    return out
 
 
 def of_whole(rows: Rows) -> Rows:

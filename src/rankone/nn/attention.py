@@ -161,8 +161,12 @@ class Rank1Attention(AttentionLayer):
         context = rank1_attention(z @ self.v2, key, key.unsqueeze(-1), causal=causal, mask=mask)
         return z + context * self.output
 
-    def ragged(self, z: Tensor, sentences: Ragged, *, causal: bool = False) -> Tensor:
+    def ragged(
+        self, z: Tensor, sentences: Ragged, *, causal: bool = False, window: int = 0
+    ) -> Tensor:
         """The same for sentences laid end to end, (tokens, d)."""
+        if window:
+            return super().ragged(z, sentences, causal=causal, window=window)
         key, query = torch.stack([self.v1, self.v2]) @ z.T
         context = ragged_attention(query, key, key, sentences.offsets, causal=causal)
         return torch.addr(z, context, self.output)

@@ -41,6 +41,7 @@ class Architecture:
     reads: SomeOrNone = 0
     writes: SomeOrNone = 0
     codes: SomeOrNone = 0
+    window: SomeOrNone = 0  # tokens that a token sees, itself the last; 0 for no limit
 
     def block(self, dtype: torch.dtype) -> Block:
         """A block with random weights."""
@@ -55,6 +56,7 @@ class Architecture:
         return {
             "table": (self.vocabulary, d),
             **({"positions": (self.positions, d)} if self.positions else {}),
+            **({"step": (d,)} if self.window else {}),
             **{
                 f"blocks.{i}.{layer}.{name}": shape
                 for i in range(self.depth)
@@ -71,6 +73,12 @@ class TokenClassifier(nn.Module):
 
     `table` is (vocabulary, d), `positions` (length, d) or None. Without positions the network is
     permutation equivariant.
+
+    A network with a ``window`` is causal, and each token attends to so many tokens at most, itself
+    the last of them. It has no table of positions: E_k = k e (k = 0, 1, ...) with e in ``step``,
+    like the paper's eq. 48, so no text is too long for it. Softmax does not change when all scores
+    grow by the same number; so where the step is read by keys alone, the place where a text begins
+    does not matter.
     """
 
     blocks: Sequence[Block]  # an nn.ModuleList, which cannot say of what
@@ -84,6 +92,7 @@ class TokenClassifier(nn.Module):
             if shape.positions
             else None
         )
+        self.step = nn.Parameter(torch.randn(shape.dim, dtype=dtype)) if shape.window else None
         self.blocks = cast(Any, nn.ModuleList(shape.block(dtype) for _ in range(shape.depth)))
         self.head = nn.Linear(shape.dim, shape.labels, dtype=dtype)
 
@@ -95,11 +104,13 @@ class TokenClassifier(nn.Module):
         positions: nn.Parameter | None,
         blocks: Iterable[Block],
         head: nn.Linear,
+        step: nn.Parameter | None = None,
     ) -> TokenClassifier:
         """From parts that exist already."""
         network = cls.__new__(cls)
         nn.Module.__init__(network)
         network.shape, network.table, network.positions = shape, table, positions
+        network.step = step
         network.blocks, network.head = cast(Any, nn.ModuleList(blocks)), head
         return network
 
@@ -118,13 +129,15 @@ class TokenClassifier(nn.Module):
             )
 
         sizes = {"in_features": shape.dim, "out_features": shape.labels}
-        positions = tensors.get("positions")
+        given = (tensors.get(name) for name in ("positions", "step"))
+        positions, step = (None if tensor is None else nn.Parameter(tensor) for tensor in given)
         return cls.assemble(
             shape,
             nn.Parameter(tensors["table"]),
-            None if positions is None else nn.Parameter(positions),
+            positions,
             [block(f"blocks.{i}.") for i in range(shape.depth)],
             module_of(nn.Linear, part("head."), sizes),
+            step,
         )
 
     @property
@@ -133,10 +146,16 @@ class TokenClassifier(nn.Module):
         found = {p.dtype for p in self.parameters() if p.is_floating_point()}
         return reduce(torch.promote_types, found)
 
-    def embed(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
-        """X + E."""
+    def embed(
+        self, ids: Int[Tensor, "batch n"], places: Int[Tensor, "*batch n"] | None = None
+    ) -> Float[Tensor, "batch n d"]:
+        """X + E, for tokens at these `places` (default: from 0 on)."""
         x = self.table[ids]
-        return x if self.positions is None else x + self.positions[: ids.shape[-1]]
+        if places is None:
+            places = torch.arange(ids.shape[-1], device=ids.device)
+        if self.step is not None:
+            return x + places[..., None].to(x.dtype) * self.step
+        return x if self.positions is None else x + self.positions[places]
 
     def features(
         self, ids: Int[Tensor, "batch n"], mask: Bool[Tensor, "batch *rest"] | None = None
@@ -150,8 +169,9 @@ class TokenClassifier(nn.Module):
         if self.positions is not None and n > len(self.positions):
             raise ValueError(f"{n} tokens, but the table of positions has {len(self.positions)}")
         z = self.embed(ids)
+        seen = masks.and_window(masks.per_query(mask), n, self.shape.window, ids.device)
         for block in self.blocks:
-            z = block(z, masks.per_query(mask), causal=self.shape.causal)
+            z = block(z, seen, causal=self.shape.causal)
         return z
 
     def forward(
@@ -167,8 +187,10 @@ class TokenClassifier(nn.Module):
         """
         if self.positions is not None:
             x = x + nn.functional.embedding(sentences.positions, self.positions)
+        if self.step is not None:
+            x = x + sentences.positions[:, None].to(x.dtype) * self.step
         for block in self.blocks:
-            x = block.ragged(x, sentences, causal=self.shape.causal)
+            x = block.ragged(x, sentences, causal=self.shape.causal, window=self.shape.window)
         logits: Tensor = self.head(x)
         return logits
 
@@ -178,7 +200,8 @@ class TokenClassifier(nn.Module):
         blocks = [block.expand() for block in self.blocks]
         layers = blocks[0].attention.settings | blocks[0].feedforward.settings
         shape = replace(self.shape, gates=0, reads=0, writes=0, codes=0, **layers)
-        return TokenClassifier.assemble(shape, self.table, self.positions, blocks, self.head)
+        given = shape, self.table, self.positions, blocks, self.head
+        return TokenClassifier.assemble(*given, step=self.step)
 
 
 def dtype_name(weights: TokenClassifier | Tensor) -> str:

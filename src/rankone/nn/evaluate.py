@@ -19,7 +19,9 @@ from rankone.kernels.ragged import by_length
 from rankone.nn.classifier import TokenClassifier
 from rankone.nn.feedforward import Rank1FeedForward
 from rankone.nn.gatekeeper import Gatekeeper, gated_layer_of
-from rankone.nn.layers import AttentionLayer, FeedForwardLayer, Head
+from rankone.nn.layers import AttentionLayer, FeedForwardLayer
+from rankone.nn.rank1_heads import along, rank1_heads
+from rankone.nn.windows import Fade, Fading, Windows, stretches
 from rankone.spans import places, spans
 
 Numbers = NDArray[Any]  # float32 or float64: those of the network
@@ -64,9 +66,18 @@ class Evaluator:
         live = None if self.gated is None or only is None else read_by(network, only)
         self.table = _columns(network.table, live)
         self.positions = None if network.positions is None else _columns(network.positions, live)
+        self.step = None if network.step is None else _columns(network.step.detach()[None], live)
+        self.window = network.shape.window
+        fading = Fading.of(network) if self.window else None
+        self.fades = fading is not None
         self.layers: list[Layer] = []
         for block in network.blocks:
-            self.layers.append(attention_layer(block.attention, network.shape.causal, live))
+            if fading is not None:
+                self.layers.append(Fade(fading, self.window, live))
+            elif self.window:
+                self.layers.append(Windows(block.attention, self.window))
+            else:
+                self.layers.append(attention_layer(block.attention, network.shape.causal, live))
             if self.gated is None:
                 self.layers.append(feedforward_layer(block.feedforward))
         self.only = only
@@ -83,25 +94,55 @@ class Evaluator:
     def features(self, token_ids: Ints, offsets: Ints) -> Iterator[Numbers]:
         """What the last block puts out, (d, tokens) of one chunk after the other, or the rows of it
         that are wanted."""
-        done = 0
-        for chunk, z in self.embedded(token_ids, offsets):
+        for chunk in self.embedded(token_ids, offsets):
+            z = chunk.z
             if self.gated is not None:
-                z = self.layers[0](z, chunk)
-                self.gated(z, token_ids[done : done + z.shape[1]], places(chunk))
+                z = self.layers[0](z, chunk.offsets)[:, chunk.lead :]
+                spots = places(chunk.offsets)[chunk.lead :]
+                self.gated(z, token_ids[chunk.first : chunk.first + z.shape[1]], spots)
             else:
                 for layer in self.layers:
-                    z = layer(z, chunk)
-            done += z.shape[1]
+                    z = layer(z, chunk.offsets)
+                z = z[:, chunk.lead :]
             yield z if self.only is None else z[self.only]
 
-    def embedded(self, token_ids: Ints, offsets: Ints) -> Iterator[tuple[Ints, Numbers]]:
-        """X + E of whole sentences: (their offsets within the chunk, one column per token)."""
-        for first, last in spans(offsets):
-            chunk = offsets[first : last + 1] - offsets[first]
-            z = np.take(self.table, token_ids[offsets[first] : offsets[last]], axis=1)
-            if self.positions is not None:
-                z += np.take(self.positions, places(chunk), axis=1)
-            yield chunk, z
+    def embedded(self, token_ids: Ints, offsets: Ints) -> Iterator[Chunk]:
+        """X + E."""
+        if self.fades:
+            for first, last, inner in stretches(offsets, self.window):
+                lead = int(inner[-1]) - (last - first)
+                yield Chunk(first, lead, inner, self._embed(token_ids, offsets, first - lead, last))
+            return
+        for a, b in spans(offsets):
+            first, last = offsets[[a, b]].tolist()
+            chunk = offsets[a : b + 1] - first
+            yield Chunk(first, 0, chunk, self._embed(token_ids, offsets, first, last))
+
+    def _embed(self, token_ids: Ints, offsets: Ints, first: int, last: int) -> Numbers:
+        z = np.take(self.table, token_ids[first:last], axis=1)
+        if self.positions is None and self.step is None:
+            return z
+        text = int(offsets.searchsorted(first, side="right")) - 1
+        end = int(offsets.searchsorted(last, side="left"))
+        spots = places(np.append(offsets[text:end], last))[first - int(offsets[text]) :]
+        if self.positions is not None:
+            z += np.take(self.positions, spots, axis=1)
+        if self.step is not None:
+            at = np.flatnonzero(self.step)
+            z[at] += self.step[at] * spots.astype(z.dtype)
+        return z
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """X + E of the tokens from number ``first`` on, one column each, after ``lead`` columns of
+    tokens that they see and that have been given before; ``offsets`` are those of the texts among
+    all columns."""
+
+    first: int
+    lead: int
+    offsets: Ints
+    z: Numbers
 
 
 def read_by(network: TokenClassifier, only: Ints) -> Ints | None:
@@ -157,43 +198,6 @@ def attention_layer(attention: AttentionLayer, causal: bool, live: Ints | None =
         return np.ascontiguousarray(out.T)
 
     return general
-
-
-def along(vector: Numbers, z: Numbers) -> Numbers:
-    """vector @ z; a vector with one coordinate just looks there."""
-    at = np.flatnonzero(vector)
-    return vector[at[0]] * z[at[0]] if len(at) == 1 else np.asarray(vector @ z)
-
-
-def rank1_heads(attention: AttentionLayer) -> list[Head[Numbers]] | None:
-    """Heads of softmax whose matrices all have rank 1, as vectors; None if there is another one.
-
-    Eq. 2 with W^K = u_K k^T, W^Q = u_Q q^T and W^V = u_V v^T is eq. 20 with the query direction
-    (u_K^T u_Q) q, the key k, the value v, and W^O u_V written.
-    """
-    if attention.kind != "softmax":
-        return None
-    found = []
-    for head in (head.map(_numpy) for head in attention.heads):
-        keys, queries = factors(head.key), factors(head.query)
-        values = keys if head.shared else factors(head.value)
-        if keys is None or queries is None or values is None:
-            return None
-        (u_k, k), (u_q, q), (u_v, v) = keys, queries, values
-        found.append(Head(k, (u_k @ u_q) * q, v, head.output @ u_v))
-    return found
-
-
-def factors(weight: Numbers) -> tuple[Numbers, Numbers] | None:
-    """u and a with W = u a^T up to rounding, or None if W does not have rank 1."""
-    if len(weight) == 1:
-        return np.ones(1, weight.dtype), weight[0]
-    i, j = np.unravel_index(np.abs(weight).argmax(), weight.shape)
-    a = weight[i]
-    u = weight[:, j] / (weight[i, j] or 1.0)
-    product = np.outer(u, a)
-    close = np.abs(weight - product) <= 4 * np.finfo(weight.dtype).eps * np.abs(product)
-    return (u, a) if close.all() else None
 
 
 def feedforward_layer(layer: FeedForwardLayer) -> Layer:

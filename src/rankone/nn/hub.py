@@ -33,6 +33,7 @@ NAMES = {
     "reads": "reads",
     "writes": "writes",
     "codes": "codes",
+    "window": "window",
 }
 
 
@@ -50,10 +51,11 @@ class HubConfig:
     head_dim: Some
     feedforward: choices.FeedForward
     causal: bool
-    gates: SomeOrNone = 0  # earlier exports do not have these four
+    gates: SomeOrNone = 0  # earlier exports do not have these five
     reads: SomeOrNone = 0
     writes: SomeOrNone = 0
     codes: SomeOrNone = 0
+    window: SomeOrNone = 0
     reading: dict[str, Any] | None = None
     # transformers leaves these two out, as its default
     id2label: dict[str, str] = field(default_factory=lambda: {"0": "LABEL_0", "1": "LABEL_1"})

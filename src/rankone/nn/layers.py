@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from rankone import choices
-from rankone.nn.masks import Mask
+from rankone.nn.masks import Mask, and_window
 from rankone.nn.ragged import Ragged
 
 M = TypeVar("M", bound=nn.Module)
@@ -60,9 +60,14 @@ class AttentionLayer(nn.Module):
         """The fields of `Architecture` that say how the layer is stored."""
         raise NotImplementedError
 
-    def ragged(self, z: Tensor, sentences: Ragged, *, causal: bool = False) -> Tensor:
-        """The same for sentences laid end to end, (tokens, d)."""
-        padded: Tensor = self(sentences.pad(z), sentences.mask[:, None, :], causal=causal)
+    def ragged(
+        self, z: Tensor, sentences: Ragged, *, causal: bool = False, window: int = 0
+    ) -> Tensor:
+        """The same for sentences laid end to end, (tokens, d); with a `window`, each token sees so
+        many at most."""
+        rows, there = sentences.pad(z), sentences.mask[:, None, :]
+        mask = and_window(there, rows.shape[1], window, z.device)
+        padded: Tensor = self(rows, mask, causal=causal)
         return padded[sentences.mask]
 
     def expand(self) -> AttentionLayer:
@@ -109,9 +114,12 @@ class Block(nn.Module):
         out: Tensor = self.feedforward(self.attention(z, mask, causal=causal))
         return out
 
-    def ragged(self, z: Tensor, sentences: Ragged, *, causal: bool = False) -> Tensor:
+    def ragged(
+        self, z: Tensor, sentences: Ragged, *, causal: bool = False, window: int = 0
+    ) -> Tensor:
         """The same for sentences laid end to end, (tokens, d)."""
-        out: Tensor = self.feedforward(self.attention.ragged(z, sentences, causal=causal))
+        seen = self.attention.ragged(z, sentences, causal=causal, window=window)
+        out: Tensor = self.feedforward(seen)
         return out
 
     def expand(self) -> Block:

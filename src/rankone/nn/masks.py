@@ -38,6 +38,16 @@ def and_past(mask: Tensor | None, asking: Int[Tensor, "*batch m"], n: int) -> Te
     return own if mask is None else mask & own
 
 
+def and_window(mask: Tensor | None, n: int, window: int, device: torch.device) -> Tensor | None:
+    """The conjunction of a mask with an axis of queries, and a window: token k may attend to the
+    tokens from k - window + 1 on (0: there is no window). What comes after k is left to causality.
+    """
+    if not window:
+        return mask
+    own = torch.ones(n, n, dtype=torch.bool, device=device).triu(1 - window)
+    return own if mask is None else mask & own
+
+
 def not_ignored(mask: Tensor, where: str) -> Bool[Tensor, "..."]:
     """A mask of torch's attention, True or -inf where nothing may be attended to, in ours."""
     if mask.dtype == torch.bool:

@@ -194,6 +194,8 @@ def _config(found: dict[str, Any], path: Path) -> Config:
     if set(found["network"]) != {field.name for field in fields(Architecture)}:
         raise refused("the description of the network is incomplete", remedy=ANEW)
     shape = config.network
+    if shape.window and (shape.positions or not shape.causal):
+        raise refused("a window of a network that is not causal, or has positions", remedy=ANEW)
     left = {"heads", "head_size"} - set(ATTENTIONS[shape.attention].takes)
     if any(getattr(shape, name) != 1 for name in left):
         raise refused(f"{shape.attention} attention has one head of size 1", remedy=ANEW)
