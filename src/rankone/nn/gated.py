@@ -82,6 +82,8 @@ class GatedFeedForward(FeedForwardLayer):
         return {**super().settings, **sizes}
 
     def forward(self, h: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        if not self.hidden:
+            return h
         flat = h.reshape(-1, h.shape[-1])
         order = torch.argsort(self.word, stable=True)
         parts = torch.split(flat, max(1, PAIRS // len(self.gates)))

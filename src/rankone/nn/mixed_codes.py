@@ -44,14 +44,13 @@ class MixedCodes:
         """None unless the weights are just that."""
         weight, bias = (x.detach().double().numpy() for x in (head.weight, head.bias))
         seen = np.flatnonzero(weight.any(0))
-        coded = np.array([i for i in seen if len(np.unique(weight[:, i])) <= 2], np.int64)
-        own = np.setdiff1d(seen, coded)
-        high = weight[:, coded].max(initial=0.0)
-        coded = coded[[set(np.unique(weight[:, i])) <= {0.0, high} for i in coded]]
-        own = np.setdiff1d(seen, coded)
-        if len(bias) < 2 or not 2 <= len(coded) <= MOST or not 0.0 < high < 2.0**60:
+        high, least = weight[:, seen].max(0), weight[:, seen].min(0)
+        plain = ((weight[:, seen] == 0) | (weight[:, seen] == high)).all(0) & (least >= 0)
+        coded, own = seen[plain], seen[~plain]
+        tops = np.unique(high[plain])
+        if len(bias) < 2 or not 2 <= len(coded) <= MOST or len(tops) > 1:
             return None
-        sharp, codes = high / 2, (weight[:, coded] > 0).astype(np.float64)
+        sharp, codes = float(tops[0]) / 2, (weight[:, coded] > 0).astype(np.float64)
         ones = codes.sum(1)
         if np.ptp(ones) or not (bias == -sharp * ones).all():
             return None

@@ -100,8 +100,7 @@ class Windows:
     @torch.no_grad()
     def __call__(self, z: Numbers, offsets: Ints) -> Numbers:
         rows, out = np.ascontiguousarray(z.T), np.empty(z.shape[::-1], z.dtype)
-        back = np.arange(1 - self.window, 1)
-        asked = torch.tensor([[self.window - 1]])
+        back, last = np.arange(1 - self.window, 1), self.window - 1
         step = max(1, HELD // (self.window * len(z)))
         inner = places(offsets)
         for i in range(0, len(rows), step):
@@ -109,6 +108,6 @@ class Windows:
             tokens = np.arange(i, min(i + step, len(rows)))
             there = inner[tokens, None] + back >= 0
             near = np.where(there, tokens[:, None] + back, 0)
-            mask = torch.from_numpy(there[:, None])
+            mask, asked = torch.from_numpy(there[:, None]), torch.full((len(tokens), 1), last)
             out[tokens] = self.attention.at(torch.from_numpy(rows[near]), asked, mask)[:, 0].numpy()
         return np.ascontiguousarray(out.T)

@@ -3,19 +3,29 @@
 With many heads the averages of a word's contexts lie like the corners of a solid: for each there is
 a direction in which it is beyond all others (`kernels/compiled/solitary.py`). A unit along it is 0
 at all others, so whatever the corpus holds, a context sees one unit at most, and sums stay short.
+Words that have a context without such a direction get their units as in `units`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankone.arrays import Bools, Floats, Ints
-from rankone.construct.gated.units import MEAN_SIZE, Contexts, Fitting, Groups, Units
+from rankone.construct.gated.units import (
+    MEAN_SIZE,
+    Contexts,
+    Fitting,
+    Groups,
+    Units,
+    fit_units,
+)
 from rankone.deadline import tick
 
+Rows = TypeVar("Rows", Groups, Units)
 Single = NDArray[np.float32]
 
 BEND = 0.25  # where a unit begins, on the way from the nearest rival to its context
@@ -64,7 +74,25 @@ def fit_solitary(
     first = np.flatnonzero(np.diff(word, prepend=-1))
     groups = Groups(word[first], np.full(len(first), -1), np.maximum.reduceat(sides.off, first))
     levelled = (labels[where] >= mixed) & (sides.off > EXACT)
-    return groups, units_of(sides, word, usual[word], labels[where], levelled)
+    units = units_of(sides, word, usual[word], labels[where], levelled)
+    crowded = groups.word[~np.isfinite(groups.off)]
+    if not len(crowded):
+        return groups, units
+    # Where words are few, the averages of some contexts lie between those of others.
+    rest = contexts.some(np.isin(words, crowded))
+    fitted = fit_units(rest, usual, fitting)
+    return joined_rows(groups, fitted[0], crowded), joined_rows(units, fitted[1], crowded)
+
+
+def joined_rows(rows: Rows, others: Rows, words: Ints) -> Rows:
+    """Those of `others` in place of the rows of these words, in the order of words."""
+    kept = ~np.isin(rows.word, words)
+    columns = {
+        field.name: np.concatenate([getattr(rows, field.name)[kept], getattr(others, field.name)])
+        for field in fields(rows)
+    }
+    order = np.argsort(columns["word"], kind="stable")
+    return type(rows)(**{name: column[order] for name, column in columns.items()})
 
 
 def noise_of(contexts: Contexts, fitting: Fitting) -> Floats:

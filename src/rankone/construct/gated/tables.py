@@ -283,10 +283,10 @@ class WindowTables(Tables):
 
 
 def decays_for(window: int, heads: int) -> Floats:
-    """Powers of two, so that positions times them are exact: from 1 down to where about as much
-    is left of the first token of the window as of single precision's first digits."""
-    slowest = np.floor(np.log2(FADED / max(FADED, window)))
-    scales = 2.0 ** -np.arange(1 + max(1.0, -slowest))
+    """1, 3/4, 1/2, 3/8, ... down to where the first token of the window has faded to e^-`FADED`,
+    about. With mantissas of two bits, their products with positions are exact in float32."""
+    octaves = max(1, int(np.ceil(np.log2(max(FADED, window) / FADED))))
+    scales = np.outer(2.0 ** -np.arange(octaves + 1), [1.0, 0.75]).ravel()[:-1]
     return np.asarray(np.resize(scales, heads))
 
 

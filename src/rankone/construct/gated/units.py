@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from rankone import choices
-from rankone.arrays import Floats, Ints
+from rankone.arrays import Bools, Floats, Ints
 from rankone.construct.gated.tables import BASE
 from rankone.construct.problem import Problem, joined
 
@@ -113,6 +113,10 @@ class Contexts:
         tokens = tokens[order]
         labels, seen = problem.wanted[tokens], seen_tokens(problem, tokens)
         return cls(ids[order], places[order], labels, a[order], seen)
+
+    def some(self, kept: Bools) -> Contexts:
+        """Only these."""
+        return Contexts(**{name: getattr(self, name)[kept] for name in self.__annotations__})
 
 
 def with_exceptions(problem: Problem, usual: Ints) -> Ints:
