@@ -110,5 +110,6 @@ class Windows:
             there = inner[tokens, None] + back >= 0
             near = np.where(there, tokens[:, None] + back, 0)
             mask = torch.from_numpy(there[:, None])
-            out[tokens] = self.attention.at(torch.from_numpy(rows[near]), asked, mask)[:, 0].numpy()
+            seen = torch.from_numpy(rows[near])
+            out[tokens] = self.attention.at(seen, asked.expand(len(seen), 1), mask)[:, 0].numpy()
         return np.ascontiguousarray(out.T)
