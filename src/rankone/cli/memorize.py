@@ -25,7 +25,10 @@ class Building:
 
     PANEL: ClassVar = None
 
-    construction: Annotated[choices.Construction, option("How to build the weights.")] = "line"
+    construction: Annotated[
+        choices.Construction | None,
+        option("How to build the weights (default: gated for next tokens, else line).", "NAME"),
+    ] = None
     vectors: options.Vectors = None
     positions: Annotated[
         bool, option("Add positional encodings (Corollary 2), or none (Corollary 1).")

@@ -13,6 +13,7 @@ from rankone.arrays import Floats, Ints
 from rankone.nn.classifier import has_label_numbers
 from rankone.nn.evaluate import coordinates
 from rankone.nn.label_codes import LabelCodes
+from rankone.nn.mixed_codes import MixedCodes
 
 LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
 
@@ -49,7 +50,8 @@ class LabelHead:
     For a head of label numbers (`has_label_numbers`) y = p^T z decides, and the lead of c over
     its neighbours is 1 - 2 |y - c|. For a head of codes (`LabelCodes`) the features y in a few
     coordinates decide, and the lead is at least 1 - 2 max_i |y_i - c_i|; where that is above 0, the
-    logits need not be computed, of which there may be tens of thousands.
+    logits need not be computed, of which there may be tens of thousands. `MixedCodes` are alike;
+    there the error of a token is relative to the lead that its label should have.
 
     ``seen`` are the coordinates of features that it reads, None if it reads all; `read` is given
     these.
@@ -62,6 +64,8 @@ class LabelHead:
             weight = weight[:, torch.from_numpy(self.seen)]
         self.p, self.numbered = weight[0] / 2, has_label_numbers(head)
         self.codes = None if self.numbered else LabelCodes.of(head)
+        plain = self.numbered or self.codes is not None
+        self.mixed = None if plain else MixedCodes.of(head)
         self.weight, self.bias = (x.double().numpy() for x in (weight, bias))
         # A logit is added up in d + 3 roundings, from numbers whose sizes add up to `_terms`.
         self.roundings = (weight.shape[1] + 3) * torch.finfo(weight.dtype).eps
@@ -74,6 +78,8 @@ class LabelHead:
             return self._outputs(np.rint(y) - 1, y, wanted, self._terms(z))
         if self.codes is not None:
             return self._by_codes(self.codes, z, wanted)
+        if self.mixed is not None:
+            return self._by_mixed(self.mixed, z, wanted)
         step, chunks = max(1, LOGITS // len(self.bias)), []
         for i in range(0, max(1, len(wanted)), step):
             part, asked = z[:, i : i + step], wanted[i : i + step]
@@ -93,6 +99,25 @@ class LabelHead:
             labels[part] = logits.argmax(0)
         return self._outputs(labels, self._left(codes, y, labels, wanted), wanted, self._terms(z))
 
+    def _by_mixed(self, mixed: MixedCodes, z: Floats, wanted: Ints) -> Outputs:
+        y, own = self._parts(mixed, z)
+        labels, known = mixed.nearest(y, own)
+        doubt = np.flatnonzero(~(known & (mixed.away(y, own, labels) < 0.5)))
+        step = max(1, LOGITS // len(self.bias))
+        for i in range(0, len(doubt), step):
+            part = doubt[i : i + step]
+            labels[part] = mixed.logits(y[:, part], own[:, part]).argmax(0)
+        left = 0.5 - mixed.away(y, own, np.where(wanted < 0, labels, wanted))
+        terms = float(mixed.terms(y, own).max(initial=0.0)) / mixed.sharp
+        return self._outputs(labels, left, wanted, terms)
+
+    def _parts(self, mixed: MixedCodes, z: Floats) -> tuple[Floats, Floats]:
+        """The features of codes, and those of distributions."""
+        at, own = mixed.at, mixed.own
+        if self.seen is not None and len(z) == len(self.seen):
+            at, own = (np.searchsorted(self.seen, x) for x in (at, own))
+        return z[at].astype(np.float64, copy=False), z[own].astype(np.float64, copy=False)
+
     def _coded(self, codes: LabelCodes, z: Floats) -> Floats:
         """The features that a head of codes reads: all that it is given, if these are ``seen``."""
         return (z[codes.at] if self.seen is None else z).astype(np.float64, copy=False)
@@ -107,6 +132,11 @@ class LabelHead:
             y, labels = features.double().numpy().T[self.codes.at], logits.argmax(-1).numpy()
             left = self._left(self.codes, y, labels, wanted)
             return self._outputs(labels, left, wanted, 0.0)
+        if self.mixed is not None:
+            z, labels = features.double().numpy().T, logits.argmax(-1).numpy()
+            y, rest = z[self.mixed.at], z[self.mixed.own]
+            chosen = np.where(wanted < 0, labels, wanted)
+            return self._outputs(labels, 0.5 - self.mixed.away(y, rest, chosen), wanted, 0.0)
         if self.numbered:
             own = features if self.seen is None else features[..., torch.from_numpy(self.seen)]
             values = (own @ self.p).double().numpy()

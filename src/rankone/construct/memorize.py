@@ -62,7 +62,7 @@ def memorize(
     *,
     token_column: Column | None = None,
     label_column: Column | None = None,
-    construction: choices.Construction = "line",
+    construction: choices.Construction | None = None,
     vectors: ArrayLike | str | os.PathLike[str] | None = None,
     positions: bool = True,
     causal: bool = False,
@@ -84,7 +84,8 @@ def memorize(
     `token_column` and `label_column` choose among its columns. It may also be a list of corpora,
     the parts of one, which share one vocabulary and one list of labels: the weights do not depend
     on where it is cut. `construction` is the way to the weights: one of this project ("line",
-    "gated"), or one of the field where float64 can hold it. `vectors` gives the token table:
+    "gated"), or one of the field where float64 can hold it; by default "gated" for next tokens, and
+    "line" for other tasks. `vectors` gives the token table:
     an array with a row per word of ``corpus.vocabulary``, or a file in the format of GloVe; without
     it the construction chooses the table. `positions` adds positional encodings (Corollary 2; off:
     Corollary 1); `max_length` makes their table longer than the longest sentence. `head_size` is
@@ -103,15 +104,13 @@ def memorize(
     0
     """
     check_settings(head_size=head_size, heads=heads, max_length=max_length, seed=seed)
-    check_settings(readout=readout, verify=verify, construction=construction, dtype=dtype)
+    check_settings(readout=readout, verify=verify, dtype=dtype)
     check_settings(positions=positions, causal=causal, strict=strict, editable=editable)
     check_settings(directions=directions)
     positions, causal, strict = bool(positions), bool(causal), bool(strict)  # numpy's, perhaps
-    chosen = CONSTRUCTIONS[construction]
     given_options = {"vectors": vectors, "causal": causal, "head_size": head_size}
     given_options |= {"readout": readout, "heads": heads, "dtype": dtype}
     given_options |= {"directions": directions, "editable": editable}
-    _refuse_ignored(construction, given_options)
     if editable and vectors is not None:
         raise SettingError(
             "a model of given vectors cannot be edited: the words that come have none",
@@ -119,6 +118,15 @@ def memorize(
         )
     given_parts: Iterable[Any] = corpus if _in_parts(corpus) else [corpus]
     parts = [as_corpus(part, token_column, label_column) for part in given_parts]
+    usual: choices.Construction = "gated" if task_of(parts[0].task).name == "next" else "line"
+    construction = usual if construction is None else construction
+    check_settings(construction=construction)
+    _refuse_ignored(construction, given_options)
+    chosen = CONSTRUCTIONS[construction]
+    if parts[0].window and construction != "gated":
+        raise SettingError(
+            f"{construction} has no windows", remedy="choose gated, or leave out window (--window)"
+        )
     first, clock = parts[0], Clock(sum(part.seconds for part in parts), progress)
     length = max(position_rows(part, positions, max_length) for part in parts)
     given, causal = given_vectors(first, vectors), causal or task_of(first.task).causal
@@ -137,6 +145,7 @@ def memorize(
         heads=heads,
         dtype=dtype,
         directions=directions,
+        distributions=first.task == "next" and construction == "gated" and given is None,
     )
     before: Draft | None = None
     share = partial(progress, "dense")

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankone import choices
 from rankone.arrays import Floats, Ints
+from rankone.construct.mixtures import Mixtures
 from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import sentences_with_repeats
@@ -72,6 +73,7 @@ class Problem:
     heads: int | None = None  # None: as few as the precision needs
     dtype: choices.Dtype = "float64"
     directions: int = 64  # tried for every group of units
+    distributions: bool = False  # contexts with several labels want the share of each
 
     @property
     def corpus(self) -> Corpus:
@@ -100,6 +102,35 @@ class Problem:
         """The first token of every context for which a label is asked."""
         contexts = joined([part.contexts for part in self.targets.parts])
         return np.flatnonzero((contexts == np.arange(len(contexts))) & (self.labels >= 0))
+
+    @cached_property
+    def mixtures(self) -> Mixtures | None:
+        """The distributions that are wanted, if any are."""
+        if not self.distributions:
+            return None
+        contexts = joined([part.contexts for part in self.targets.parts])
+        labels = joined([part.label_ids for part in self.parts])
+        return Mixtures.find(contexts, labels, self.labels)
+
+    @cached_property
+    def wanted(self) -> Ints:
+        """What every token should get: a label, or the number of labels plus that of a
+        distribution; -1 where nothing is asked."""
+        if self.mixtures is None:
+            return self.labels
+        count = len(self.corpus.label_names)
+        return np.where(self.mixtures.of >= 0, count + self.mixtures.of, self.labels)
+
+    @property
+    def kinds(self) -> int:
+        """How many different things may be wanted."""
+        more = 0 if self.mixtures is None else len(self.mixtures)
+        return len(self.corpus.label_names) + more
+
+    @property
+    def window(self) -> int:
+        """Tokens that a token sees, 0 for no limit."""
+        return self.corpus.window
 
     @property
     def columns(self) -> tuple[Ints, Ints]:
@@ -170,6 +201,16 @@ NUMBERS = 1 << 27  # in one table: a gigabyte
 
 def position_rows(corpus: Corpus, positions: bool, max_length: int | None) -> int:
     """Rows of the table of positions; 1 where there is none."""
+    if corpus.window:
+        if max_length is not None or not positions:
+            name = "positions" if max_length is None else "max_length"
+            raise SettingError(
+                f"{name} cannot be {positions if max_length is None else max_length}: with a "
+                "window, positions go on for ever",
+                where=corpus.source,
+                remedy=f"leave out {name}, or window (memorize --window)",
+            )
+        return 1
     if not positions:
         if max_length is not None:
             raise SettingError(

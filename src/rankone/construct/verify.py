@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -14,9 +15,14 @@ from rankone.construct.heads import LabelHead, Outputs
 from rankone.construct.problem import Problem, joined
 from rankone.corpus import Corpus
 from rankone.nn import Evaluator, SelfAttention, TokenClassifier
+from rankone.nn.feedforward import FeedForward
+from rankone.nn.gated import GatedFeedForward
+from rankone.nn.layers import FeedForwardLayer
+from rankone.nn.masks import and_window
 
 SAMPLE, LEAST = 1000, 100  # tokens checked by the dense network, if not all are:
 WORK = 4e9  # fewer than that many if this many weights of its hidden units would be multiplied
+WRITTEN = 1 << 23  # numbers in a matrix of units that is written out
 HELD = 1 << 20  # scores or hidden activations held at once by it
 
 
@@ -107,7 +113,7 @@ def check_dense(
     units = network.shape.hidden * network.shape.dim
     count = int(np.clip(WORK / max(1, units), LEAST, SAMPLE))
     tokens = np.flatnonzero(errors != -np.inf) if every else sample_tokens(errors, rng, count)
-    dense, checks = network.expand(), list[Check]()
+    checks = list[Check]()
     cuts = np.searchsorted(tokens, problem.bounds)
     for i, (a, b) in enumerate(pairwise(cuts.tolist())):
         if a == b:
@@ -118,7 +124,7 @@ def check_dense(
         def tell(share: float, a: int = a, b: int = b) -> None:
             progress((a + share * (b - a)) / len(tokens))
 
-        found = dense_outputs(dense, part, at, wanted, tell)
+        found = dense_outputs(network, part, at, wanted, tell)
         checks.append(check_outputs(found, part.label_ids[at], wanted, fast[i].values[at]))
     return Check.merge(checks)
 
@@ -142,54 +148,90 @@ def sample_tokens(errors: Floats, rng: np.random.Generator, count: int = SAMPLE)
 
 @torch.no_grad()
 def dense_outputs(
-    dense: TokenClassifier,
+    network: TokenClassifier,
     corpus: Corpus,
     tokens: Ints,
     wanted: Ints,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Outputs:
-    """The outputs of some tokens from a network that `expand` has multiplied out; it shares nothing
-    with the fast path.
+    """The outputs of some tokens from the network with all matrices multiplied out; it shares
+    nothing with the fast path.
 
     Padded batches go through the modules' own matrices: whole sentences through all blocks but the
     last, and only the tokens that are asked for through the last. A token costs as many scores as
-    its sentence has tokens (with several blocks, their square), and an activation per unit.
+    its sentence, or its window, has tokens (with several blocks, their square), and an activation
+    per unit. Where units are many, they are written out so many at a time.
     """
-    shape, head = dense.shape, LabelHead(dense.head)
-    *earlier, last = dense.blocks
-    step = max(1, HELD // max(1, shape.hidden, shape.labels))  # rows of activations held at once
+    shape, head = network.shape, LabelHead(network.head)
     # Filled piece by piece: pieces kept in a list would leave holes of the size of activations.
     labels, done = np.empty(len(tokens), dtype=np.int64), 0
     values, errors = np.empty(len(tokens)), np.empty(len(tokens))
+    parts = _written_out(network.blocks[-1].feedforward, shape.dim)
+    step = max(1, HELD // max(1, shape.hidden if len(parts) == 1 else 1, shape.labels))
+    for z, own in _attended(network, corpus, tokens):
+        for i in range(0, len(own), step):
+            piece, some = z[i : i + step], own[i : i + step]
+            features = piece
+            for layer in parts:
+                features = features + (layer()(piece) - piece)
+            found = head.read_logits(features, network.head(features), wanted[some])
+            labels[some], values[some], errors[some] = found.labels, found.values, found.errors
+        done += len(own)
+        progress(done / len(tokens))
+    return Outputs(labels, values, errors, 0.0)
+
+
+def _written_out(layer: FeedForwardLayer, dim: int) -> list[Callable[[], FeedForward]]:
+    """Layers whose sum it is, made when they are called."""
+    step = max(1, WRITTEN // dim)
+    if not isinstance(layer, GatedFeedForward) or layer.hidden <= step:
+        full = layer.expand()
+        return [lambda: full]
+    starts = range(0, layer.hidden, step)
+    return [partial(layer.expand_units, i, i + step) for i in starts]
+
+
+def _attended(
+    network: TokenClassifier, corpus: Corpus, tokens: Ints
+) -> Iterator[tuple[torch.Tensor, Ints]]:
+    """What the attention of the last block puts out for tokens, and which of `tokens` these are."""
+    shape = network.shape
+    earlier = [block.expand() for block in network.blocks[:-1]]
+    attention = network.blocks[-1].attention.expand()
+    assert isinstance(attention, SelfAttention)
+    if shape.window and shape.depth == 1:
+        step = max(1, HELD // (shape.window * shape.dim))
+        for i in range(0, len(tokens), step):
+            some = tokens[i : i + step]
+            back = np.arange(1 - shape.window, 1)
+            places = corpus.positions[some, None] + back
+            near = np.where(places >= 0, some[:, None] + back, some[:, None])
+            ids, spots = (torch.from_numpy(x) for x in (corpus.token_ids[near], places))
+            asked = torch.full((len(some), 1), shape.window - 1)
+            mask = torch.from_numpy(places >= 0)[:, None]
+            z = attention.at(network.embed(ids, spots), asked, mask)
+            yield z[:, 0], np.arange(i, i + len(some))
+        return
+    step = max(1, HELD // max(1, shape.hidden, shape.labels))  # rows of activations held at once
     whole = shape.depth > 1
     sizes = shape.heads, shape.head_size, shape.dim
     for sentences, asking in batches(corpus, tokens, *sizes, whole=whole):
         n = int(corpus.lengths[sentences].max())
         starts = corpus.offsets[sentences][:, None]
         there = np.arange(n) < corpus.lengths[sentences][:, None]
-        ids = np.zeros(there.shape, dtype=np.int64)
-        ids[there] = corpus.token_ids[(starts + np.arange(n))[there]]
+        ids_ = np.zeros(there.shape, dtype=np.int64)
+        ids_[there] = corpus.token_ids[(starts + np.arange(n))[there]]
         mask = None if there.all() else torch.from_numpy(there[:, None])
-        z = dense.embed(torch.from_numpy(ids))
+        mask = and_window(mask, n, shape.window, torch.device("cpu"))
+        z = network.embed(torch.from_numpy(ids_))
         for block in earlier:
             z = block.attention(z, mask, causal=shape.causal)
             pieces = torch.split(z.flatten(0, 1), step)
             z = torch.cat([block.feedforward(piece) for piece in pieces]).view_as(z)
-        assert isinstance(last.attention, SelfAttention)
         asked = torch.from_numpy(tokens[asking] - starts)
-        z = last.attention.at(z, asked, mask, causal=shape.causal)
+        z = attention.at(z, asked, mask, causal=shape.causal)
         own, first = np.unique(asking, return_index=True)  # rows are filled up with copies
-        for piece, some in zip(
-            torch.split(z.flatten(0, 1)[first], step),
-            np.split(own, range(step, len(own), step)),
-            strict=True,
-        ):
-            features = last.feedforward(piece)
-            found = head.read_logits(features, dense.head(features), wanted[some])
-            labels[some], values[some], errors[some] = found.labels, found.values, found.errors
-        done += len(own)
-        progress(done / len(tokens))
-    return Outputs(labels, values, errors, 0.0)
+        yield z.flatten(0, 1)[first], own
 
 
 def batches(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,19 @@ from rankone.kernels import rank1_attention_ragged
 from rankone.kernels.ragged import by_length
 from rankone.nn.classifier import TokenClassifier
 from rankone.nn.feedforward import Rank1FeedForward
-from rankone.nn.gatekeeper import Gatekeeper, gated_layer_of
+from rankone.nn.gated_layer import gated_layer
+from rankone.nn.gatekeeper import gated_layer_of
 from rankone.nn.layers import AttentionLayer, FeedForwardLayer
 from rankone.nn.rank1_heads import along, rank1_heads
 from rankone.nn.windows import Fade, Fading, Windows, stretches
-from rankone.spans import places, spans
+from rankone.spans import SPAN, places, spans
 
 Numbers = NDArray[Any]  # float32 or float64: those of the network
 Layer = Callable[[Numbers, Ints], Numbers]
 
-WIDE = ("codes", "amplitude", "slopes", "bias1", "penalty")
 PROOF = 64  # rows of a table with given vectors take as long to prove as a token without the proof
+ROWS = 256  # of a chunk of a text with a window; where there are more, it is shorter
+LEAST = 4096  # tokens in it, all the same
 NUMBERS_HELD = 1 << 22  # numbers in the largest table (scores or hidden units) made at once
 
 
@@ -109,7 +111,8 @@ class Evaluator:
     def embedded(self, token_ids: Ints, offsets: Ints) -> Iterator[Chunk]:
         """X + E."""
         if self.fades:
-            for first, last, inner in stretches(offsets, self.window):
+            size = max(LEAST, SPAN * ROWS // max(ROWS, len(self.table)))
+            for first, last, inner in stretches(offsets, self.window, size):
                 lead = int(inner[-1]) - (last - first)
                 yield Chunk(first, lead, inner, self._embed(token_ids, offsets, first - lead, last))
             return
@@ -224,61 +227,6 @@ def feedforward_layer(layer: FeedForwardLayer) -> Layer:
         return np.ascontiguousarray(torch.cat(parts).numpy().T)
 
     return general
-
-
-@dataclass(frozen=True)
-class GatedLayer:
-    """A gated layer that is added to columns in place, by looking up the group of each token. An
-    open gate adds what it gives for the token's row and position, which is 0 for codes."""
-
-    keeper: Gatekeeper
-    reads: Ints
-    writes: Ints
-    units: tuple[Any, ...]
-    placed: bool
-
-    def __call__(self, h: Numbers, ids: Ints, spots: Ints) -> None:
-        from rankone.kernels.compiled.add_units import add_units  # compiled code: loaded when used
-
-        words = self.keeper.word[ids]
-        own = np.flatnonzero(words)
-        fines = np.zeros((2, len(own)))
-        fines[:] = self.keeper.word_fine[0][ids[own]]
-        place = np.zeros(len(own), np.int64)
-        if self.placed:
-            place = self.keeper.place[spots[own]]
-            fines[1] += self.keeper.place_fine[0][spots[own]]
-        added = np.zeros((len(self.writes), len(own)))
-        a = h[np.ix_(self.reads, own)].astype(np.float64)
-        add_units(added, a, words[own], place, fines, *self.units)
-        h[np.ix_(self.writes, own)] += added.astype(h.dtype)
-
-    def at(self, live: Ints) -> GatedLayer:
-        """The same for columns that have these coordinates only."""
-        reads, writes = (np.searchsorted(live, x) for x in (self.reads, self.writes))
-        return replace(self, reads=reads, writes=writes)
-
-
-def gated_layer(network: TokenClassifier, *, inexact: bool = True) -> GatedLayer | None:
-    """The gated layer of a network of one block; None for other networks, and where the weights do
-    not prove that units of other groups are 0 (without `inexact`, exactly in any order)."""
-    keeper, layer = Gatekeeper.of(network, inexact=inexact), gated_layer_of(network)
-    if keeper is None or layer is None:
-        return None
-    wide = {name: _numpy(getattr(layer, name)).astype(np.float64) for name in WIDE}
-    o = wide["codes"][layer.plus.numpy()] - wide["codes"][layer.minus.numpy()]
-    o, slopes, bias, penalty = (
-        np.ascontiguousarray(x[keeper.order])
-        for x in (wide["amplitude"][:, None] * o, wide["slopes"], wide["bias1"], wide["penalty"])
-    )
-    from rankone.kernels.compiled.add_units import fold  # compiled code: loaded when used
-
-    pieces = fold(keeper.first, slopes, bias, o)
-    gates = len(layer.gates)
-    starts = np.searchsorted(keeper.pairs, np.arange(gates + 1) * gates)
-    units = (keeper.pairs, starts, keeper.first, gates, slopes, bias, penalty, o, *pieces)
-    placed = network.positions is not None
-    return GatedLayer(keeper, layer.reads.numpy(), layer.writes.numpy(), units, placed)
 
 
 def _numpy(parameter: Tensor) -> Numbers:

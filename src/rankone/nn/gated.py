@@ -132,15 +132,22 @@ class GatedFeedForward(FeedForwardLayer):
         slack = 2.0**-12 * (most_fine.abs() + reach.abs())  # far more than rounding
         return most_fine + reach + torch.nan_to_num(slack, posinf=0.0) > 0
 
-    @torch.no_grad()
     def expand(self) -> FeedForward:
         """The same layer with both matrices written out."""
+        return self.expand_units(0, self.hidden)
+
+    @torch.no_grad()
+    def expand_units(self, first: int, last: int) -> FeedForward:
+        """A layer of these units only, with both matrices written out: all of them may be more than
+        memory holds."""
+        own = slice(first, last)
         full = FeedForward(self.gates.shape[1], 0, dtype=self.gates.dtype)
-        weight1 = self.penalty[:, None] * (self.gates[self.word] + self.gates[self.position])
-        weight1.index_add_(1, self.reads, self.slopes)
-        weight2 = weight1.new_zeros(self.gates.shape[1], len(self.bias1))
-        o = self.codes[self.plus] - self.codes[self.minus]
-        weight2.index_add_(0, self.writes, (self.amplitude[:, None] * o).T)
+        gates = self.gates[self.word[own]] + self.gates[self.position[own]]
+        weight1 = self.penalty[own, None] * gates
+        weight1.index_add_(1, self.reads, self.slopes[own])
+        weight2 = weight1.new_zeros(self.gates.shape[1], len(weight1))
+        o = self.codes[self.plus[own]] - self.codes[self.minus[own]]
+        weight2.index_add_(0, self.writes, (self.amplitude[own, None] * o).T)
         full.weight1, full.weight2 = nn.Parameter(weight1), nn.Parameter(weight2)
-        full.bias1 = nn.Parameter(self.bias1.detach().clone())
+        full.bias1 = nn.Parameter(self.bias1[own].detach().clone())
         return full

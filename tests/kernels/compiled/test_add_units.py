@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankone.kernels.compiled.add_units import MANY, add_units, fold
+from rankone.kernels.compiled.add_units import MANY, Groups, Units, add_units, fold
 
 U = np.array([-0.53125, 0.46875, -0.015625])  # a direction as groups have them
 
@@ -22,12 +22,19 @@ def written(groups, a, words, places, pairs, gates, fines=None):
     first = np.append(0, np.cumsum([len(g[1]) for g in groups]))
     out = np.zeros((4, a.shape[1]))
     fines = np.zeros((2, a.shape[1])) if fines is None else fines
-    penalty = np.full(len(bias), 64.0)
     starts = np.searchsorted(pairs, np.arange(gates + 1) * gates)
-    pieces = fold(first, slopes, bias, o)
-    given = (pairs, starts, first, gates, slopes, bias, penalty, o, *pieces)
-    add_units(out, a, words, places, fines, *given)
-    return out, pieces[0]
+    units = units_of(slopes, bias, o)
+    pieces, done = fold(first, units), np.zeros(len(pairs), bool)
+    add_units(
+        out, a, words, places, fines, Groups(pairs, starts, first, gates), units, pieces, done
+    )
+    return out, pieces.at >= 0
+
+
+def units_of(slopes, bias, o):
+    """Each writes a code of its own."""
+    rows, ones = np.arange(len(bias)), np.ones(len(bias))
+    return Units(slopes, bias, 64 * ones, ones, np.vstack([o, 0 * o[:1]]), rows, len(o) + 0 * rows)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -81,8 +88,6 @@ def test_units_without_slope_are_not_folded():
     rng = np.random.default_rng(2)
     slopes, bias, o = group(rng, 30)
     slopes[7] = 0.0
-    folded, *_ = fold(np.array([0, 30]), slopes, bias, o)
-    assert not folded[0]
+    assert fold(np.array([0, 30]), units_of(slopes, bias, o)).at[0] < 0
     slopes[0] = 0.0
-    folded, *_ = fold(np.array([0, 30]), slopes, bias, o)
-    assert not folded[0]
+    assert fold(np.array([0, 30]), units_of(slopes, bias, o)).at[0] < 0

@@ -20,12 +20,15 @@ from rankone.construct.gated.given import (
     rounding_of_keys,
     with_usual,
 )
+from rankone.construct.gated.solitary import fit_solitary
 from rankone.construct.gated.tables import (
     QUERY,
     LabelCodes,
-    Layout,
     Tables,
+    WindowLayout,
+    WindowTables,
     make_tables,
+    make_window_tables,
     usual_labels,
 )
 from rankone.construct.gated.units import (
@@ -47,6 +50,8 @@ from rankone.nn.memory import COLUMNS, Made, Memory
 from rankone.plural import plural
 
 HEADS = (2, 3, 4, 6, 8, 12, 16)  # tried one after the other where the user does not say
+WINDOW_HEADS = (16, 32, 64)  # of which one is tried first for so many contexts of a word:
+CROWDED = (512, 8192)
 LAGS = 16  # ranks apart, in one head, at most, of contexts that are compared
 OFF = 0.2  # how far the function of a group may be off, relative to its height
 
@@ -88,7 +93,7 @@ class GatedDraft:
     @property
     def least_units(self) -> int:
         contexts, (ids, _) = self.problem.contexts, self.problem.columns
-        return least_units(ids[contexts], self.problem.labels[contexts], self.usual)
+        return least_units(ids[contexts], self.problem.wanted[contexts], self.usual)
 
     @cached_property
     def network(self) -> TokenClassifier | None:
@@ -106,7 +111,7 @@ class GatedDraft:
         ids, places = problem.columns
         mine = (ids[tokens] == word) & ((position < 0) | (places[tokens] == position))
         tokens = tokens[mine]
-        labels, a = problem.labels[tokens], self.averages[tokens]
+        labels, a = problem.wanted[tokens], self.averages[tokens]
         best = (int(tokens[0]), int(tokens[-1]), np.inf)
         for h in range(a.shape[1]):
             order = np.argsort(a[:, h], kind="stable")
@@ -159,13 +164,15 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
     """As few heads as the precision needs, or as many as were asked for."""
     salt = salt_of(rng)
     usual = usual_labels(problem)
-    label_codes = LabelCodes.of(len(problem.corpus.label_names))
+    label_codes = LabelCodes.wanted_by(problem, salt)
     ids, places = problem.columns
     failed: dict[int, str] = {}
     given: GivenGates | None = None
-    for heads in (problem.heads,) if problem.heads else HEADS:
+    for heads in (problem.heads,) if problem.heads else heads_to_try(problem):
         fitting = fitting_for(problem, heads, label_codes)
-        if problem.vectors is None:
+        if problem.window:
+            tables = make_window_tables(problem, salt, heads, label_codes.rows.shape[1])
+        elif problem.vectors is None:
             tables = make_tables(problem, salt, heads, label_codes.rows.shape[1])
         else:
             tables = given_tables(problem, salt, heads, label_codes.rows.shape[1])
@@ -173,7 +180,10 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
             fitting = replace(fitting, more=rounding_of_keys(tables))
         averages = tables.averages(ids, places, end_to_end(problem.parts), problem.causal)
         contexts = Contexts.of(problem, averages, with_exceptions(problem, usual))
-        groups, units = fit_units(contexts, usual, fitting)
+        if problem.window:
+            groups, units = fit_solitary(contexts, usual, fitting, len(problem.corpus.label_names))
+        else:
+            groups, units = fit_units(contexts, usual, fitting)
         if given is not None:
             units = with_usual(units, usual)
         draft = GatedDraft(
@@ -187,6 +197,16 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
         worst = groups.word[groups.off.argmax()] if len(groups.off) else 0
         failed[heads] = problem.corpus.vocabulary[worst]
     return draft
+
+
+def heads_to_try(problem: Problem) -> tuple[int, ...]:
+    """Windows take more of them, and as many more as a word has contexts: with few heads, fewer of
+    these lie beyond all others."""
+    if not problem.window:
+        return HEADS
+    words = problem.columns[0][problem.contexts]
+    most = int(np.bincount(words).max())
+    return WINDOW_HEADS[sum(most > n for n in CROWDED) :]
 
 
 def assemble(draft: GatedDraft) -> TokenClassifier:
@@ -235,15 +255,20 @@ def assemble(draft: GatedDraft) -> TokenClassifier:
     )
     weight = np.zeros((len(labels.bias), layout.dim))
     weight[:, layout.labels] = labels.weight
-    attention = heads_of(layout, dtype)
+    attention = heads_of(tables, dtype)
     if tables.seen is not None:
         look_along(attention, tables.seen, layout.one)
+    step = None
+    if isinstance(layout, WindowLayout):
+        step = torch.zeros(layout.dim, dtype=dtype)
+        step[layout.step] = 1.0
     shape = Architecture(
         vocabulary=len(table),
         labels=len(labels.bias),
         dim=layout.dim,
         positions=0 if positions is None else len(positions),
         causal=draft.problem.causal,
+        window=draft.problem.window,
         **attention.settings,
         **layer.settings,
     )
@@ -255,18 +280,22 @@ def assemble(draft: GatedDraft) -> TokenClassifier:
         None if positions is None else nn.Parameter(tensor(positions).to(dtype)),
         [Block(attention, layer)],
         module_of(nn.Linear, head, sizes),
+        None if step is None else nn.Parameter(step),
     )
 
 
 @torch.no_grad()
-def heads_of(layout: Layout, dtype: torch.dtype) -> SelfAttention:
+def heads_of(tables: Tables, dtype: torch.dtype) -> SelfAttention:
     """Head h asks with the constant, compares with key h, and writes the average of value h."""
+    layout, query, key = tables.layout, QUERY, np.ones(tables.layout.heads)
+    if isinstance(tables, WindowTables):
+        query, key = 1.0, tables.decays
     attention = SelfAttention(layout.dim, heads=layout.heads, head_size=1, dtype=dtype)
     for parameter in attention.parameters():
         parameter.zero_()
     for h in range(layout.heads):
-        attention.key[h, 0, layout.key(h)] = 1.0
-        attention.query[h, 0, layout.one] = QUERY
+        attention.key[h, 0, layout.key(h)] = float(key[h])
+        attention.query[h, 0, layout.one] = query
         attention.value[h, 0, layout.value(h)] = 1.0
         attention.output[h, int(layout.averages[h]), 0] = 1.0
     return attention

@@ -82,6 +82,10 @@ class Fitting:
         """Of rounding."""
         return 2.0**-24 if self.dtype == "float32" else 2.0**-53
 
+    def rounded(self, numbers: Floats) -> Floats:
+        """The same as the weights of the network will have them."""
+        return np.asarray(numbers.astype(self.dtype), np.float64)
+
 
 @dataclass(frozen=True)
 class Contexts:
@@ -107,7 +111,7 @@ class Contexts:
         if same.any():  # rare: then the other heads decide
             order = np.lexsort((*a.T, keys))
         tokens = tokens[order]
-        labels, seen = problem.labels[tokens], seen_tokens(problem, tokens)
+        labels, seen = problem.wanted[tokens], seen_tokens(problem, tokens)
         return cls(ids[order], places[order], labels, a[order], seen)
 
 
@@ -115,7 +119,7 @@ def with_exceptions(problem: Problem, usual: Ints) -> Ints:
     """The contexts of words that have another label than their usual one somewhere."""
     contexts, (ids, _) = problem.contexts, problem.columns
     words, several = ids[contexts], np.zeros(len(usual), bool)
-    several[words[problem.labels[contexts] != usual[words]]] = True
+    several[words[problem.wanted[contexts] != usual[words]]] = True
     return contexts[several[words]]
 
 
@@ -170,6 +174,7 @@ def least_units(words: Ints, labels: Ints, usual: Ints) -> int:
 def seen_tokens(problem: Problem, tokens: Ints) -> Ints:
     """How many tokens the attention of each of these averages over."""
     if problem.causal:
-        return joined([part.positions for part in problem.parts])[tokens] + 1
+        seen = joined([part.positions for part in problem.parts])[tokens] + 1
+        return np.minimum(seen, problem.window) if problem.window else seen
     lengths = joined([part.lengths for part in problem.parts])
     return np.repeat(lengths, lengths)[tokens]

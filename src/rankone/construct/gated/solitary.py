@@ -1,0 +1,187 @@
+"""One unit for every exception: a half-space that holds its context, and no other of its word.
+
+With many heads the averages of a word's contexts lie like the corners of a solid: for each there is
+a direction in which it is beyond all others (`kernels/compiled/solitary.py`). A unit along it is 0
+at all others, so whatever the corpus holds, a context sees one unit at most, and sums stay short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankone.arrays import Bools, Floats, Ints
+from rankone.construct.gated.units import MEAN_SIZE, Contexts, Fitting, Groups, Units
+from rankone.deadline import tick
+
+BEND = 0.25  # where a unit begins, on the way from the nearest rival to its context
+SMALL = 512  # contexts of a word: fewer are compared one by one, others by products of matrices
+HELD = 1 << 22  # products of matrices that are held at once: they stay in the cache
+FLOOR = 1e-6  # of the largest variance: the whitening of a large word stretches no further
+EXACT = 1e-7  # how far a unit may be off that writes the coordinate of a distribution
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Slopes of units (a row each), bias and amplitude, and how far what they write may be off,
+    relative to 1. Infinite where there is no half-space."""
+
+    slopes: Floats
+    bias: Floats
+    amplitude: Floats
+    off: Floats
+
+
+def fit_solitary(
+    contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
+) -> tuple[Groups, Units]:
+    """The units of all words, one for every exception; two for those that want a distribution (the
+    labels from number `mixed` on), if rounding would put off what a single one writes."""
+    words, labels = contexts.words, contexts.labels
+    bounds = np.flatnonzero(np.diff(words, prepend=-1, append=-1))
+    exception = labels != usual[words]
+    noise = noise_of(contexts, fitting)
+    found, at = [], []
+    for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        tick()
+        points = np.flatnonzero(exception[a:b])
+        if len(points):
+            own = contexts.averages[a:b]
+            found.append(sides_of(own, points, noise[a:b], fitting))
+            at.append(a + points)
+    if not found:
+        nothing = np.empty(0, np.int64)
+        return Groups(nothing, nothing, np.empty(0)), no_units(contexts.averages.shape[1])
+    where = np.concatenate(at)
+    joined = (np.concatenate([getattr(x, name) for x in found]) for name in Sides.__annotations__)
+    sides = Sides(*joined)
+    word = words[where]
+    first = np.flatnonzero(np.diff(word, prepend=-1))
+    groups = Groups(word[first], np.full(len(first), -1), np.maximum.reduceat(sides.off, first))
+    levelled = (labels[where] >= mixed) & (sides.off > EXACT)
+    return groups, units_of(sides, word, usual[word], labels[where], levelled)
+
+
+def noise_of(contexts: Contexts, fitting: Fitting) -> Floats:
+    """How far rounding may put off each average."""
+    terms = 8.0 + MEAN_SIZE * (8.0 + 2.0 * contexts.seen)
+    return np.asarray(fitting.unit * terms, dtype=np.float64)
+
+
+def no_units(heads: int) -> Units:
+    whole, other = np.empty(0, np.int64), np.empty(0)
+    return Units(whole, whole, whole, whole, np.empty((0, heads)), other, other)
+
+
+def units_of(sides: Sides, word: Ints, usual: Ints, label: Ints, levelled: Bools) -> Units:
+    """A row per unit. Those that are `levelled` rise twice as steeply, and a second unit takes away
+    what is above 1: so they write 1 to the last bits, wherever in a wide range their sum is."""
+    steep = np.where(levelled, 2.0, 1.0)
+    value = 1.0 / sides.amplitude  # of the sum at the context
+    first = sides.slopes * steep[:, None], sides.bias * steep, sides.amplitude.copy()
+    first[2][levelled] = sides.amplitude[levelled]
+    more = np.flatnonzero(levelled)
+    rows = np.concatenate([np.arange(len(word)), more])
+    slopes = np.concatenate([first[0], first[0][more]])
+    bias = np.concatenate([first[1], first[1][more] - value[more]])
+    amplitude = np.concatenate([first[2], -first[2][more]])
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    anywhere = np.full(len(rows), -1)
+    return Units(
+        word[rows], anywhere, usual[rows], label[rows], slopes[order], bias[order], amplitude[order]
+    )
+
+
+def sides_of(a: Floats, points: Ints, noise: Floats, fitting: Fitting) -> Sides:
+    """The half-spaces of these contexts of a word with the averages `a` (contexts, heads)."""
+    from rankone.kernels.compiled import solitary  # compiled code: loaded when used
+
+    centred = a - a.mean(0)
+    if len(a) <= SMALL:
+        scale = np.sqrt(len(a[0]) / max((centred**2).sum(1).mean(), 1e-300))
+        z = np.ascontiguousarray((centred * scale).T, np.float32)
+        s = np.empty((len(points), len(z)), np.float32)
+        nearest = np.empty((len(points), 1), np.int64)
+        solitary.stand_out(z, points, s, nearest[:, 0])
+        slopes, every = s.astype(np.float64) * scale, True
+    else:
+        slopes, nearest, every = _large(centred, points)
+    return _scaled(a, points, slopes, nearest, noise, fitting, every)
+
+
+def _large(centred: Floats, points: Ints) -> tuple[Floats, Ints, bool]:
+    """Directions, and the points that stood in their way, by products of matrices."""
+    from rankone.kernels.compiled import solitary, threads  # compiled code: loaded when used
+
+    variance, axes = np.linalg.eigh(centred.T @ centred / len(centred))
+    whiten = axes / np.sqrt(np.maximum(variance, FLOOR * variance[-1]))
+    z = np.ascontiguousarray(centred @ whiten, np.float32)
+    own, s = z[points], z[points]
+    near = np.repeat(points[:, None], solitary.REMEMBERED + 1, 1)  # itself: nobody yet
+    left = np.arange(len(points))
+    step = int(np.clip(HELD // len(z), 16, 4096))
+    held = np.empty((step, len(z)), np.float32)
+    for turn in range(solitary.ROUNDS):
+        still = []
+        for i in range(0, len(left), step):
+            tick()
+            mine = left[i : i + step]
+            products = np.matmul(s[mine], z.T, out=held[: len(mine)])
+            best, ahead = np.empty(len(mine), np.int64), np.empty(len(mine), np.float32)
+            threads.run(
+                solitary.most_beyond,
+                (
+                    (products[a:b], points[mine[a:b]], best[a:b], ahead[a:b])
+                    for a, b in threads.pieces(0, len(mine), -(-len(mine) // threads.count()))
+                ),
+            )
+            far = np.sqrt(((own[mine] - z[best]) ** 2).sum(1))
+            near[mine, -1] = best
+            still.append(mine[ahead < solitary.ENOUGH * solitary.MARGIN * far])
+        left = np.concatenate(still)
+        if not len(left) or turn == solitary.ROUNDS - 1:
+            break
+        near[left, turn % solitary.REMEMBERED] = near[left, -1]
+        count = np.full(len(left), min(turn + 1, solitary.REMEMBERED))
+        some = s[left]
+        solitary.project_all(some, own[left], z[near[left, :-1]], count)
+        s[left] = some
+    return s.astype(np.float64) @ whiten.T, near, False
+
+
+def _scaled(
+    a: Floats,
+    points: Ints,
+    slopes: Floats,
+    nearest: Ints,
+    noise: Floats,
+    fitting: Fitting,
+    every: bool,
+) -> Sides:
+    """Units that are 1 at their points, from directions and the points that are nearest to them;
+    with numbers of the type of the network, multiplied out in float64."""
+    slopes = fitting.rounded(slopes)
+    own = (slopes * a[points]).sum(1)
+    top = np.full(len(points), -np.inf)
+    for column in nearest.T:
+        there = column != points
+        along = (slopes * a[column]).sum(1)
+        top = np.where(there, np.maximum(top, along), top)
+    if every:  # a small word: all its contexts
+        products = slopes @ a.T
+        products[np.arange(len(points)), points] = -np.inf
+        top = np.maximum(top, products.max(1))
+    ahead = own - top
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        gain = 2.0 ** np.ceil(-np.log2((1 - BEND) * ahead))
+        bias = fitting.rounded(-gain * (top + BEND * ahead))
+        slopes = slopes * gain[:, None]
+        value = gain * own + bias
+        sizes = np.abs(slopes * a[points]).sum(1) + np.abs(bias)
+        slip = np.abs(slopes).sum(1) * noise[points] + fitting.unit * (a.shape[1] + 1) * sizes
+        off = np.where((ahead > 0) & np.isfinite(value), slip / value, np.inf)
+    bad = ~np.isfinite(off)
+    slopes[bad], bias[bad], value[bad] = 0.0, 0.0, 1.0
+    return Sides(slopes, bias, 1.0 / value, np.where(bad, np.inf, off))
