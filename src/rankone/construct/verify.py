@@ -215,23 +215,25 @@ def _attended(
     step = max(1, HELD // max(1, shape.hidden, shape.labels))  # rows of activations held at once
     whole = shape.depth > 1
     sizes = shape.heads, shape.head_size, shape.dim
+    before = np.empty(0, np.int64)  # a long sentence comes again and again
     for sentences, asking in batches(corpus, tokens, *sizes, whole=whole):
-        n = int(corpus.lengths[sentences].max())
         starts = corpus.offsets[sentences][:, None]
-        there = np.arange(n) < corpus.lengths[sentences][:, None]
-        ids_ = np.zeros(there.shape, dtype=np.int64)
-        ids_[there] = corpus.token_ids[(starts + np.arange(n))[there]]
-        mask = None if there.all() else torch.from_numpy(there[:, None])
-        mask = and_window(mask, n, shape.window, torch.device("cpu"))
-        z = network.embed(torch.from_numpy(ids_))
-        for block in earlier:
-            z = block.attention(z, mask, causal=shape.causal)
-            pieces = torch.split(z.flatten(0, 1), step)
-            z = torch.cat([block.feedforward(piece) for piece in pieces]).view_as(z)
+        if not np.array_equal(sentences, before):
+            n, before = int(corpus.lengths[sentences].max()), sentences
+            there = np.arange(n) < corpus.lengths[sentences][:, None]
+            ids_ = np.zeros(there.shape, dtype=np.int64)
+            ids_[there] = corpus.token_ids[(starts + np.arange(n))[there]]
+            mask = None if there.all() else torch.from_numpy(there[:, None])
+            mask = and_window(mask, n, shape.window, torch.device("cpu"))
+            z = network.embed(torch.from_numpy(ids_))
+            for block in earlier:
+                z = block.attention(z, mask, causal=shape.causal)
+                pieces = torch.split(z.flatten(0, 1), step)
+                z = torch.cat([block.feedforward(piece) for piece in pieces]).view_as(z)
         asked = torch.from_numpy(tokens[asking] - starts)
-        z = attention.at(z, asked, mask, causal=shape.causal)
+        h = attention.at(z, asked, mask, causal=shape.causal)
         own, first = np.unique(asking, return_index=True)  # rows are filled up with copies
-        yield z.flatten(0, 1)[first], own
+        yield h.flatten(0, 1)[first], own
 
 
 def batches(

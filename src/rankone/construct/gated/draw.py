@@ -50,8 +50,8 @@ from rankone.nn.memory import COLUMNS, Made, Memory
 from rankone.plural import plural
 
 HEADS = (2, 3, 4, 6, 8, 12, 16)  # tried one after the other where the user does not say
-WINDOW_HEADS = (16, 32, 64)  # of which one is tried first for so many contexts of a word:
-CROWDED = (512, 8192)
+WINDOW_HEADS = (16, 32, 48, 64)  # of which one is tried first for so many contexts of a word:
+CROWDED = (512, 4096, 1 << 17)
 LAGS = 16  # ranks apart, in one head, at most, of contexts that are compared
 OFF = 0.2  # how far the function of a group may be off, relative to its height
 
