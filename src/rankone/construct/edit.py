@@ -151,6 +151,8 @@ def _changed(old: GatedDraft, cut: Splice, made: Made) -> Changed | str:
     """The changed draft, or why there is none."""
     if old.tables.seed != salt_of(seeded(made["seed"], 1)):
         return "the model is not of the first draw"
+    if old.problem.distributions:
+        return "what follows a context may be in the head, which all of them share"
     positions = made["positions"]
     length = position_rows(cut.corpus, positions, made["max_length"])
     return change(old, cut, length=length, positions=positions, strict=made["strict"])
@@ -169,6 +171,8 @@ def _remembered(model: Model, memory: Memory) -> Corpus:
         lines=np.repeat(np.arange(1, len(lengths) + 1), lengths),
         files=(None,),
         file_ids=np.zeros(len(lengths), np.int64),
+        task=model.reading.get("task", "tags"),
+        window=model.reading.get("window", 0),
         reading=model.reading,
     )
 
