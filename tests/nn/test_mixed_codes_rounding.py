@@ -58,6 +58,16 @@ def test_a_lead_is_at_least_what_the_distance_says(noise: float) -> None:
         assert found.tolist() == labels.tolist()
 
 
+@pytest.mark.parametrize("texts", [["a", "a a a"], ["a", "a a a", "a"], ["a b", "a a", "a"]])
+def test_distributions_over_all_labels_there_are(texts: list[str]) -> None:
+    """Their column has as few different numbers as one of a code."""
+    found = rankone.memorize(Corpus.from_texts(texts))
+    assert found.margin > 0.49
+    share = np.exp(next(found.model.log_probabilities([["a"]])))
+    ends = sum(text == "a" for text in texts) / len(texts)
+    assert share[0, found.model.labels.index("<|end|>")] == pytest.approx(ends, rel=1e-3)
+
+
 def test_texts_whose_groups_round_are_memorized() -> None:
     """Units that rise and fall leave some 1e-16 of a distribution at other contexts."""
     words = "a b c d e".split()

@@ -46,7 +46,8 @@ class MixedCodes:
         seen = np.flatnonzero(weight.any(0))
         coded = np.array([i for i in seen if len(np.unique(weight[:, i])) <= 2], np.int64)
         own = np.setdiff1d(seen, coded)
-        high = weight[:, coded].max(initial=0.0)
+        tops, often = np.unique(weight[:, coded].max(0, initial=0.0), return_counts=True)
+        high = tops[often.argmax()] if len(coded) else 0.0  # of two labels, shares are two numbers
         coded = coded[[set(np.unique(weight[:, i])) <= {0.0, high} for i in coded]]
         own = np.setdiff1d(seen, coded)
         if len(bias) < 2 or not 2 <= len(coded) <= MOST or not 0.0 < high < 2.0**60:

@@ -16,6 +16,7 @@ import numpy as np
 from rankone.arrays import Ints
 from rankone.corpus import Corpus
 from rankone.corpus.read import read_like
+from rankone.corpus.tasks import Task, task_of
 from rankone.errors import SettingError
 from rankone.nn import store
 from rankone.nn.classifier import TokenClassifier, dtype_name
@@ -72,6 +73,11 @@ class Model:
     def positions(self) -> int:
         """Rows of the table of positions, 0 for none."""
         return self.network.shape.positions
+
+    @property
+    def task(self) -> Task:
+        """What its corpus asked for."""
+        return task_of(self.reading.get("task", "tags"))
 
     def predict(self, sentences: Any) -> list[list[str]]:
         """The label of every token, a list for each sentence (a list of words, or a `Sentence`) of
