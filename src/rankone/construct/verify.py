@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -22,6 +22,7 @@ from rankone.nn.masks import and_window
 
 SAMPLE, LEAST = 1000, 100  # tokens checked by the dense network, if not all are:
 WORK = 4e9  # fewer than that many if this many weights of its hidden units would be multiplied
+SCORES, FEWEST = 1e7, 20  # and fewer still if these would see so many tokens
 WRITTEN = 1 << 23  # numbers in a matrix of units that is written out
 HELD = 1 << 20  # scores or hidden activations held at once by it
 
@@ -112,6 +113,11 @@ def check_dense(
     errors = joined([found.errors for found in fast])
     units = network.shape.hidden * network.shape.dim
     count = int(np.clip(WORK / max(1, units), LEAST, SAMPLE))
+    count = (
+        int(np.clip(SCORES / problem.longest, min(FEWEST, count), count))
+        if not network.shape.window
+        else count
+    )
     tokens = np.flatnonzero(errors != -np.inf) if every else sample_tokens(errors, rng, count)
     checks = list[Check]()
     cuts = np.searchsorted(tokens, problem.bounds)
@@ -168,7 +174,7 @@ def dense_outputs(
     values, errors = np.empty(len(tokens)), np.empty(len(tokens))
     parts = _written_out(network.blocks[-1].feedforward, shape.dim)
     step = max(1, HELD // max(1, shape.hidden if len(parts) == 1 else 1, shape.labels))
-    for z, own in _attended(network, corpus, tokens):
+    for z, own in _gathered(_attended(network, corpus, tokens), 1 if len(parts) == 1 else step):
         for i in range(0, len(own), step):
             piece, some = z[i : i + step], own[i : i + step]
             features = piece
@@ -179,6 +185,21 @@ def dense_outputs(
         done += len(own)
         progress(done / len(tokens))
     return Outputs(labels, values, errors, 0.0)
+
+
+def _gathered(
+    batches: Iterable[tuple[torch.Tensor, Ints]], least: int
+) -> Iterator[tuple[torch.Tensor, Ints]]:
+    """The same in batches of at least so many tokens, but for the last one."""
+    rows, numbers = list[torch.Tensor](), list[Ints]()
+    for z, own in batches:
+        rows.append(z)
+        numbers.append(own)
+        if sum(map(len, rows)) >= least:
+            yield torch.cat(rows), np.concatenate(numbers)
+            rows, numbers = [], []
+    if rows:
+        yield torch.cat(rows), np.concatenate(numbers)
 
 
 def _written_out(layer: FeedForwardLayer, dim: int) -> list[Callable[[], FeedForward]]:
@@ -230,8 +251,9 @@ def _attended(
                 z = block.attention(z, mask, causal=shape.causal)
                 pieces = torch.split(z.flatten(0, 1), step)
                 z = torch.cat([block.feedforward(piece) for piece in pieces]).view_as(z)
+            projected = attention.project(z)
         asked = torch.from_numpy(tokens[asking] - starts)
-        h = attention.at(z, asked, mask, causal=shape.causal)
+        h = attention.at(z, asked, mask, causal=shape.causal, projected=projected)
         own, first = np.unique(asking, return_index=True)  # rows are filled up with copies
         yield h.flatten(0, 1)[first], own
 

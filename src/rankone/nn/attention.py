@@ -92,12 +92,18 @@ class SelfAttention(AttentionLayer):
         mask: Bool[Tensor, "*#batch 1 n"] | None = None,
         *,
         causal: bool = False,
+        projected: tuple[Tensor, Tensor] | None = None,
     ) -> Float[Tensor, "*batch m d"]:
-        """The rows `asking` of what `forward` returns: m n scores, not n^2."""
+        """The rows `asking` of what `forward` returns: m n scores, not n^2. Who asks more than once
+        gives keys and values, `projected`."""
         own = torch.take_along_dim(z, asking.unsqueeze(-1), -2)
         mask = and_past(mask, asking, z.shape[-2]) if causal else mask
-        key, value = self._heads(self.key, z), self._heads(self.value, z)
+        key, value = self.project(z) if projected is None else projected
         return own + self._written(self._attend(self._heads(self.query, own), key, value, mask))
+
+    def project(self, z: Float[Tensor, "*batch n d"]) -> tuple[Tensor, Tensor]:
+        """Keys and values of all heads, (..., heads, n, s)."""
+        return self._heads(self.key, z), self._heads(self.value, z)
 
     def _heads(self, weight: Tensor, z: Tensor) -> Tensor:
         return torch.einsum("hsd,...nd->...hns", weight, z)

@@ -151,11 +151,13 @@ class TokenClassifier(nn.Module):
     ) -> Float[Tensor, "batch n d"]:
         """X + E, for tokens at these `places` (default: from 0 on)."""
         x = self.table[ids]
-        if places is None:
-            places = torch.arange(ids.shape[-1], device=ids.device)
         if self.step is not None:
+            if places is None:
+                places = torch.arange(ids.shape[-1], device=ids.device)
             return x + places[..., None].to(x.dtype) * self.step
-        return x if self.positions is None else x + self.positions[places]
+        if self.positions is None:
+            return x
+        return x + (self.positions[: ids.shape[-1]] if places is None else self.positions[places])
 
     def features(
         self, ids: Int[Tensor, "batch n"], mask: Bool[Tensor, "batch *rest"] | None = None

@@ -67,7 +67,13 @@ class Evaluator:
         self.gated = gated_layer(network, inexact=many)
         live = None if self.gated is None or only is None else read_by(network, only)
         self.table = _columns(network.table, live)
-        self.positions = None if network.positions is None else _columns(network.positions, live)
+        self.placed, self.positions = np.empty(0, np.int64), None
+        if network.positions is not None:  # most of its coordinates may be 0
+            used = network.positions.detach().any(0).numpy()
+            self.placed = np.flatnonzero(used if live is None else used[live])
+            self.positions = _columns(
+                network.positions, np.flatnonzero(used) if live is None else live[self.placed]
+            )
         self.step = None if network.step is None else _columns(network.step.detach()[None], live)
         self.window = network.shape.window
         fading = Fading.of(network) if self.window else None
@@ -100,12 +106,17 @@ class Evaluator:
             z = chunk.z
             if self.gated is not None:
                 z = self.layers[0](z, chunk.offsets)[:, chunk.lead :]
+                ids = token_ids[chunk.first : chunk.first + z.shape[1]]
                 spots = places(chunk.offsets)[chunk.lead :]
-                self.gated(z, token_ids[chunk.first : chunk.first + z.shape[1]], spots)
-            else:
-                for layer in self.layers:
-                    z = layer(z, chunk.offsets)
-                z = z[:, chunk.lead :]
+                for i in range(0, z.shape[1], SPAN):
+                    part = slice(i, i + SPAN)
+                    piece = z[:, part]
+                    self.gated(piece, ids[part], spots[part])
+                    yield piece if self.only is None else piece[self.only]
+                continue
+            for layer in self.layers:
+                z = layer(z, chunk.offsets)
+            z = z[:, chunk.lead :]
             yield z if self.only is None else z[self.only]
 
     def embedded(self, token_ids: Ints, offsets: Ints) -> Iterator[Chunk]:
@@ -129,7 +140,8 @@ class Evaluator:
         end = int(offsets.searchsorted(last, side="left"))
         spots = places(np.append(offsets[text:end], last))[first - int(offsets[text]) :]
         if self.positions is not None:
-            z += np.take(self.positions, spots, axis=1)
+            for row, at in enumerate(self.placed.tolist()):
+                z[at] += np.take(self.positions[row], spots)
         if self.step is not None:
             at = np.flatnonzero(self.step)
             z[at] += self.step[at] * spots.astype(z.dtype)

@@ -108,7 +108,14 @@ class Large:
 
     def add(self, added: Floats, a: Floats, tokens: Ints, units: Units) -> None:
         """Add what they write to these tokens."""
-        from rankone.kernels.compiled import threads
+        from rankone.kernels.compiled import threads  # compiled code: loaded when used
+
+        tick()
+        share = -(-len(tokens) // threads.count())
+        pieces = threads.pieces(0, len(tokens), max(TOKENS, share))
+        threads.products(self._add, ((added, a, tokens[i:j], units) for i, j in pieces))
+
+    def _add(self, added: Floats, a: Floats, tokens: Ints, units: Units) -> None:
         from rankone.kernels.compiled.add_units import add_beyond  # compiled code: loaded when used
 
         count = max(1, len(self.slopes))
@@ -116,7 +123,6 @@ class Large:
         rows = min(count, max(1, HELD // step))
         held = np.empty((rows, step), np.float32)
         for i in range(0, len(tokens), step):
-            tick()
             some = tokens[i : i + step]
             mine = a[:, some]
             single = np.ascontiguousarray(mine, np.float32)
@@ -127,14 +133,7 @@ class Large:
                 own = slice(j, j + rows)
                 products = held[: len(least[own]), : len(some)]
                 np.matmul(self.slopes[own], single, out=products)
-                pieces = list(threads.pieces(0, len(some), -(-len(some) // threads.count())))
-                threads.run(
-                    add_beyond,
-                    (
-                        (added, a, some[b:c], products[:, b:c], least[own], self.first + j, units)
-                        for b, c in pieces
-                    ),
-                )
+                add_beyond(added, a, some, products, least[own], self.first + j, units)
 
 
 def gated_layer(network: TokenClassifier, *, inexact: bool = True) -> GatedLayer | None:

@@ -69,6 +69,8 @@ class Gatekeeper:
             return None
         if len(torch.unique(layer.writes)) < len(layer.writes):  # a case that nobody needs
             return None
+        if network.step is not None and _step_is_seen(network, layer):
+            return None
         written = np.zeros(table.shape[1], bool)  # by attention
         for head in network.blocks[0].attention.heads:
             written |= head.output.any(1).numpy()
@@ -128,6 +130,15 @@ def gated_layer_of(network: TokenClassifier) -> GatedFeedForward | None:
     """The gated layer of a network of one block."""
     layers = [block.feedforward for block in network.blocks]
     return layers[0] if len(layers) == 1 and isinstance(layers[0], GatedFeedForward) else None
+
+
+def _step_is_seen(network: TokenClassifier, layer: GatedFeedForward) -> bool:
+    """Whether gates or units depend on where a token stands, which has no bound."""
+    assert network.step is not None
+    step = network.step.detach() != 0
+    heads = network.blocks[0].attention.heads
+    values = [bool((head.value[:, step] != 0).any()) for head in heads]
+    return bool((layer.gates[:, step] != 0).any()) or bool(step[layer.reads].any()) or any(values)
 
 
 def _opened(

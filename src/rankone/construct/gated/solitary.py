@@ -10,14 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankone.arrays import Bools, Floats, Ints
 from rankone.construct.gated.units import MEAN_SIZE, Contexts, Fitting, Groups, Units
 from rankone.deadline import tick
 
+Single = NDArray[np.float32]
+
 BEND = 0.25  # where a unit begins, on the way from the nearest rival to its context
 SMALL = 512  # contexts of a word: fewer are compared one by one, others by products of matrices
-HELD = 1 << 22  # products of matrices that are held at once: they stay in the cache
+HELD = 1 << 21  # products of matrices that a thread holds at once: they stay in the cache
+PARTS = 4  # that a thread gets of the points of a word, one after the other
 FLOOR = 1e-6  # of the largest variance: the whitening of a large word stretches no further
 EXACT = 1e-7  # how far a unit may be off that writes the coordinate of a distribution
 
@@ -113,42 +117,55 @@ def sides_of(a: Floats, points: Ints, noise: Floats, fitting: Fitting) -> Sides:
 
 def _large(centred: Floats, points: Ints) -> tuple[Floats, Ints, bool]:
     """Directions, and the points that stood in their way, by products of matrices."""
-    from rankone.kernels.compiled import solitary, threads  # compiled code: loaded when used
+    from rankone.kernels.compiled import threads  # compiled code: loaded when used
 
     variance, axes = np.linalg.eigh(centred.T @ centred / len(centred))
     whiten = axes / np.sqrt(np.maximum(variance, FLOOR * variance[-1]))
     z = np.ascontiguousarray(centred @ whiten, np.float32)
-    own, s = z[points], z[points]
-    near = np.repeat(points[:, None], solitary.REMEMBERED + 1, 1)  # itself: nobody yet
-    left = np.arange(len(points))
-    step = int(np.clip(HELD // len(z), 16, 4096))
-    held = np.empty((step, len(z)), np.float32)
-    for turn in range(solitary.ROUNDS):
-        still = []
-        for i in range(0, len(left), step):
-            tick()
-            mine = left[i : i + step]
-            products = np.matmul(s[mine], z.T, out=held[: len(mine)])
-            best, ahead = np.empty(len(mine), np.int64), np.empty(len(mine), np.float32)
-            threads.run(
-                solitary.most_beyond,
-                (
-                    (products[a:b], points[mine[a:b]], best[a:b], ahead[a:b])
-                    for a, b in threads.pieces(0, len(mine), -(-len(mine) // threads.count()))
-                ),
-            )
-            far = np.sqrt(((own[mine] - z[best]) ** 2).sum(1))
-            near[mine, -1] = best
-            still.append(mine[ahead < solitary.ENOUGH * solitary.MARGIN * far])
-        left = np.concatenate(still)
-        if not len(left) or turn == solitary.ROUNDS - 1:
-            break
-        near[left, turn % solitary.REMEMBERED] = near[left, -1]
-        count = np.full(len(left), min(turn + 1, solitary.REMEMBERED))
-        some = s[left]
-        solitary.project_all(some, own[left], z[near[left, :-1]], count)
-        s[left] = some
-    return s.astype(np.float64) @ whiten.T, near, False
+    search = _Search(z, points)
+    share = -(-len(points) // (PARTS * threads.count()))
+    threads.products(search.run, threads.pieces(0, len(points), share))
+    return search.s.astype(np.float64) @ whiten.T, search.near, False
+
+
+class _Search:
+    """Directions ``s`` for some points, and which other points stood in the way of each (itself:
+    nobody), the nearest one last."""
+
+    def __init__(self, z: Single, points: Ints) -> None:
+        from rankone.kernels.compiled.solitary import REMEMBERED  # compiled: loaded when used
+
+        self.z, self.points, self.s = z, points, z[points]
+        self.near = np.repeat(points[:, None], REMEMBERED + 1, 1)
+
+    def run(self, first: int, last: int) -> None:
+        """Those of the points number `first` to `last` - 1."""
+        from rankone.kernels.compiled import solitary  # compiled code: loaded when used
+
+        z, left = self.z, np.arange(first, last)
+        step = int(np.clip(HELD // len(z), 16, 4096))
+        held = np.empty((step, len(z)), np.float32)
+        for turn in range(solitary.ROUNDS):
+            still = []
+            for i in range(0, len(left), step):
+                mine = left[i : i + step]
+                own = self.points[mine]
+                products = np.matmul(self.s[mine], z.T, out=held[: len(mine)])
+                best, ahead = np.empty(len(mine), np.int64), np.empty(len(mine), np.float32)
+                solitary.most_beyond(products, own, best, ahead)
+                self.near[mine, -1] = best
+                far = np.sqrt(((z[own] - z[best]) ** 2).sum(1))
+                still.append(mine[ahead < solitary.ENOUGH * solitary.MARGIN * far])
+            left = np.concatenate(still)
+            if not len(left) or turn == solitary.ROUNDS - 1:
+                return
+            near = self.near[left]
+            near[:, turn % solitary.REMEMBERED] = near[:, -1]
+            self.near[left] = near
+            count = np.full(len(left), min(turn + 1, solitary.REMEMBERED))
+            some = self.s[left]
+            solitary.project_all(some, z[self.points[left]], z[near[:, :-1]], count)
+            self.s[left] = some
 
 
 def _scaled(

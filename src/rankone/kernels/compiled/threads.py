@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_limits
 
 
 @cache
@@ -50,6 +51,13 @@ def share(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> lis
 def run(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
     """``work(*task)`` for each task."""
     share(lambda task: work(*task), tasks, count())
+
+
+def products(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
+    """The same for work that multiplies matrices. Each product is then computed by the thread that
+    asks for it: those of a BLAS wait busily for each other, in vain where cores are shared."""
+    with threadpool_limits(1, "blas"):
+        run(work, tasks)
 
 
 def pieces(first: int, last: int, length: int) -> Iterator[tuple[int, int]]:
