@@ -143,6 +143,22 @@ def test_a_peak_next_to_the_last_context_is_not_levelled() -> None:
     assert outputs(labels_of[:k], rows[:k], a, 2)[1] == pytest.approx([0, 2, 0], abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("others", "units"),
+    [([-2.0, -0.1, 0.1 + 0.2], 2), ([-2.0, -0.1, 0.3, 0.5], 3), ([-2.0, -0.1], 1)],
+)
+def test_no_unit_of_a_peak_is_idle(others: list[float], units: int) -> None:
+    """Each is active at some context. (Of two equal distances one may be rounded up.)"""
+    a, n = np.array([0.1, *others])[:, None], 1 + len(others)
+    labels = np.array([1] + [0] * (n - 1))
+    labels_of, rows = room(n, 1)
+    k, _ = peaks(labels_of, rows, 0, a, labels, np.full(n, 1e-9), labels > 0, np.eye(1), 2.0)
+    assert k == units
+    active = rows[:k, GAIN, None] * (rows[:k, DIRECTION:] @ a.T) + rows[:k, BIAS, None]
+    assert active.max(1).min() > 0.5
+    assert outputs(labels_of[:k], rows[:k], a, 2)[1] == pytest.approx(2 * labels, abs=1e-12)
+
+
 def run32(rng: Any, rows: Any, a: Any, noise: Any) -> Any:
     """The sum of all units in float32: averages off by their noise, products and sums in a random
     order, amplitudes in turn."""

@@ -27,12 +27,15 @@ from rankone.construct.memorize import memorize, seeded
 from rankone.construct.problem import RESERVE, position_rows
 from rankone.construct.verify import check_outputs, outputs
 from rankone.corpus import Corpus
+from rankone.corpus.read import corpus_like
+from rankone.corpus.tasks import BEGIN
+from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import CorpusError, ModelError, SettingError
 from rankone.nn import Evaluator, Model, TokenClassifier
 from rankone.nn.memory import Made, Memory
 
 Sentences = Corpus | str | os.PathLike[str] | Iterable[Any]
-SHOWN = 8  # words of a sentence in a message
+SHOWN, LETTERS = 8, 40  # words of a sentence, and letters of a text, in a message
 
 
 def learn(model: Model, sentences: Sentences, *, corpus: Sentences | None = None) -> Edited:
@@ -151,6 +154,8 @@ def _changed(old: GatedDraft, cut: Splice, made: Made) -> Changed | str:
     """The changed draft, or why there is none."""
     if old.tables.seed != salt_of(seeded(made["seed"], 1)):
         return "the model is not of the first draw"
+    if old.problem.distributions:
+        return "what follows contexts is in the head, too, which all of them share"
     positions = made["positions"]
     length = position_rows(cut.corpus, positions, made["max_length"])
     return change(old, cut, length=length, positions=positions, strict=made["strict"])
@@ -169,6 +174,8 @@ def _remembered(model: Model, memory: Memory) -> Corpus:
         lines=np.repeat(np.arange(1, len(lengths) + 1), lengths),
         files=(None,),
         file_ids=np.zeros(len(lengths), np.int64),
+        task=model.task.name,
+        window=model.reading.get("window", 0),
         reading=model.reading,
     )
 
@@ -188,18 +195,21 @@ def _forgotten(model: Model, corpus: Corpus, sentences: Sentences | None) -> Int
     if sentences is None:
         return np.empty(0, np.int64)
     finder, found = Finder(corpus), []
+    unit = _unit(model)
     for words, labels, place in _wanted(model, sentences):
         copies = finder.copies(words, labels)
         if not len(copies):
             alike = labels is not None and len(finder.copies(words, None))
             raise CorpusError(
-                f"{_shown(words)} stands in the model's corpus with other labels only"
+                f"{_shown(model, words)} stands in the model's corpus with other labels only"
                 if alike
-                else f"{_shown(words)} is not a sentence of the model's corpus",
+                else f"{_shown(model, words)} is not a {unit} of the model's corpus",
                 where=place,
                 remedy="give its labels as they are there, or none" if alike else "leave it out",
             )
         found.append(copies)
+    if not found:
+        raise CorpusError(f"no {unit} to forget", remedy="give at least one")
     return np.unique(np.concatenate(found))
 
 
@@ -207,8 +217,12 @@ def _wanted(
     model: Model, sentences: Sentences
 ) -> Iterator[tuple[Sequence[str], list[str | None] | None, str]]:
     """Words, labels (None: whatever they are) and place of every sentence to forget."""
-    if isinstance(sentences, list | tuple) and all(map(_is_words, sentences)):
-        yield from ((words, None, f"sentence {i + 1}") for i, words in enumerate(sentences))
+    kinds = list if "tokenizer" in model.reading else list | tuple  # (text, label) is a tuple
+    if isinstance(sentences, list | tuple) and all(_is_words(x, kinds) for x in sentences):
+        begins = [BEGIN] if model.reading.get("window") else []
+        for i, words in enumerate(sentences):
+            own = list(words) if words[:1] == begins else [*begins, *words]
+            yield own, None, f"{_unit(model)} {i + 1}"
         return
     given = _read(model, sentences)
     names = [*given.label_names, None]  # number -1 finds the last
@@ -218,23 +232,35 @@ def _wanted(
         yield words, labels, given.place(a)
 
 
-def _is_words(given: object) -> bool:
-    return isinstance(given, list | tuple) and all(isinstance(word, str) for word in given)
+def _is_words(given: object, kinds: Any) -> bool:
+    return isinstance(given, kinds) and all(isinstance(word, str) for word in given)
 
 
 def _read(model: Model, sentences: Sentences, *, labelled: bool | None = None) -> Corpus:
-    """Files are read as the model's own corpus was."""
-    if isinstance(sentences, str | os.PathLike):
-        found = model.read(sentences, labelled=labelled)
-    elif isinstance(sentences, Corpus):
-        found = sentences
-    else:
-        found = Corpus.from_sentences(sentences)
-    return found.check_labelled() if labelled else found
+    """Files are read as the model's own corpus was, and so are texts where that was of texts."""
+    found = corpus_like(sentences, model.reading, model.labels, labelled=labelled)
+    own, given = (model.task.name, model.reading.get("window", 0)), (found.task, found.window)
+    if own != given:
+        there, here = (f"task {x!r}" + f" and window {k}" * (k > 0) for x, k in (given, own))
+        raise CorpusError(
+            f"a corpus of the {there}, for a model of the {here}",
+            where=found.source,
+            remedy="give a path, sentences or texts, which are read as the model's own were",
+        )
+    return found
 
 
-def _shown(words: Sequence[str]) -> str:
-    return repr(" ".join(words[:SHOWN]) + (" ..." if len(words) > SHOWN else ""))
+def _unit(model: Model) -> str:
+    return "document" if model.task.text else "sentence"
+
+
+def _shown(model: Model, words: Sequence[str]) -> str:
+    """How a sentence or a document begins."""
+    name = model.reading.get("tokenizer")
+    if name is None:
+        return repr(" ".join(words[:SHOWN]) + (" ..." if len(words) > SHOWN else ""))
+    text = tokenizer_of(name).join(words[words[:1] == [BEGIN] :])
+    return repr(text[:LETTERS] + (" ..." if len(text) > LETTERS else ""))
 
 
 def _verified(found: Changed, cut: Splice) -> int | None:

@@ -121,6 +121,24 @@ def read_like(
     return _read(source, form, choice, scheme, lower, task, splitting, expected)
 
 
+def corpus_like(
+    given: Any, reading: Mapping[str, Any], labels: Collection[str], *, labelled: bool | None
+) -> Corpus:
+    """A corpus from whatever is given for a model: a corpus, a path, which is read as the model's
+    own corpus was (`read_like`), or Python objects: texts where that was made of texts, and
+    sentences otherwise."""
+    if isinstance(given, str | os.PathLike):
+        return read_like(given, reading, labels, labelled=labelled)
+    if isinstance(given, Corpus):
+        found = given
+    else:
+        names = ("task", "tokenizer", "window") if "tokenizer" in reading else ("task",)
+        how = {name: reading[name] for name in names if name in reading}
+        make = Corpus.from_texts if "tokenizer" in reading else Corpus.from_sentences
+        found = make(given, **how)
+    return found.check_labelled() if labelled else found
+
+
 def read_other(source: str | os.PathLike[str], **how: Any) -> Corpus:
     """Read another corpus with the same options; a built-in one has no layout."""
     if is_builtin(source):

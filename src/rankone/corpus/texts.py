@@ -21,7 +21,7 @@ from rankone.errors import CorpusError
 
 JSON = (".jsonl", ".ndjson", ".json")
 OBJECT = 'give one object per line: {"text": "..."}'
-BLANK = re.compile(r"(?:[ \t]*\r?\n)+[ \t]*\r?\n")  # one line or more without text
+BLANK = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:[ \t]*\r?\n)+[ \t]*(?:\r?\n|\Z)|[ \t]+\Z")
 
 
 @dataclass(frozen=True, slots=True)

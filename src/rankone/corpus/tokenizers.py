@@ -197,6 +197,16 @@ def _made(name: str) -> Tokenizer:
         ) from None
 
 
+def is_path(name: object) -> bool:
+    """Whether it names a file, rather than a tokenizer of the table or the text of a file."""
+    return not (isinstance(name, str) and (name in TOKENIZERS or name.lstrip().startswith("{")))
+
+
+def shown(name: str) -> str:
+    """For people: a file's text is too long to print."""
+    return name if name in TOKENIZERS else "tokenizer.json"
+
+
 def newlines(tokens: Iterable[str]) -> list[int]:
     """How many lines end within each of these tokens."""
     return [token.count("\n") if token != "0a" else 1 for token in tokens]

@@ -82,8 +82,10 @@ class MixedCodes:
         return labels, known
 
     def mixtures(self, z: Floats) -> tuple[Ints, Ints]:
-        """The columns that are of a distribution, and which one it is."""
-        tokens = np.flatnonzero(z.any(0)) if len(z) else np.empty(0, np.int64)
+        """The columns that are of a distribution, and which one it is. What is left of others by
+        rounding is not one."""
+        near = np.abs(z).max(0, initial=0.0) > 0.5
+        tokens = np.flatnonzero(near)
         return tokens, np.abs(z[:, tokens]).argmax(0) if len(tokens) else tokens
 
     def away(self, y: Floats, z: Floats, labels: Ints) -> Floats:
@@ -92,6 +94,7 @@ class MixedCodes:
         """
         tokens, which = self.mixtures(z)
         off = np.asarray(np.abs(y - self.codes.T[:, labels]).max(0))
+        off += self.range @ np.abs(z) / (4 * self.sharp)  # codes differ in two coordinates or more
         if len(tokens):
             own = z[:, tokens]
             rest = np.abs(own).sum(0) - np.abs(own[which, np.arange(len(tokens))])

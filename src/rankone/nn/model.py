@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -16,15 +16,16 @@ import numpy as np
 from rankone.arrays import Ints
 from rankone.corpus import Corpus
 from rankone.corpus.read import read_like
-from rankone.errors import ModelError, SettingError
+from rankone.corpus.tasks import Task, task_of
+from rankone.errors import SettingError
 from rankone.nn import store
-from rankone.nn.classifier import TokenClassifier
-from rankone.nn.evaluate import Evaluator, Numbers, coordinates
+from rankone.nn.classifier import TokenClassifier, dtype_name
+from rankone.nn.evaluate import Evaluator, Numbers
 from rankone.nn.memory import Made, Memory
 from rankone.nn.ragged import cut
+from rankone.nn.readout import Readout, by_sentence, quietly
 from rankone.nn.store import Words
 
-LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
 LISTS = "give a list of strings for each sentence: [['a', 'rose'], ['the', 'rose']]"
 
 
@@ -73,6 +74,11 @@ class Model:
         """Rows of the table of positions, 0 for none."""
         return self.network.shape.positions
 
+    @property
+    def task(self) -> Task:
+        """What its corpus asked for."""
+        return task_of(self.reading.get("task", "tags"))
+
     def predict(self, sentences: Any) -> list[list[str]]:
         """The label of every token, a list for each sentence (a list of words, or a `Sentence`) of
         a list or of a corpus.
@@ -80,15 +86,19 @@ class Model:
         Unknown words share the last row of the table. A sentence longer than the table of positions
         is labelled in pieces as long as the table, each as a sentence of its own.
         """
+        ids, offsets = self._numbered(sentences)
+        full = offsets[np.append(True, np.diff(offsets) > 0)]  # without those that are empty
+        names = np.array(self.labels, dtype=object)[self.label_ids(ids, full)].tolist()
+        return [names[a:b] for a, b in pairwise(offsets.tolist())]
+
+    def _numbered(self, sentences: Any) -> tuple[Ints, Ints]:
+        """Rows of the table for the words of sentences, and where each sentence begins."""
         sentences = getattr(sentences, "sentences", sentences)  # of a corpus
         if not isinstance(sentences, Iterable):
             raise SettingError(f"no sentences in {reprlib.repr(sentences)}", remedy=LISTS)
         given = [_words(sentence, i) for i, sentence in enumerate(sentences)]
-        offsets = np.cumsum([0, *map(len, given)])
-        ids = self.rows(list(chain.from_iterable(given)))
-        full = offsets[np.append(True, np.diff(offsets) > 0)]  # without those that are empty
-        names = np.array(self.labels, dtype=object)[self.label_ids(ids, full)].tolist()
-        return [names[a:b] for a, b in pairwise(offsets.tolist())]
+        rows = self.rows(list(chain.from_iterable(given)))
+        return rows, np.cumsum([0, *map(len, given)])
 
     def read(
         self, path: str | os.PathLike[str], *, labelled: bool | None = None, **given: Any
@@ -112,37 +122,53 @@ class Model:
     def label_ids(self, token_ids: Ints, offsets: Ints) -> Ints:
         """Labels as numbers, for sentences ``offsets[j]:offsets[j + 1]`` of rows of the table;
         those that are longer than the table of positions are cut into pieces."""
-        if not len(token_ids):
-            return np.empty(0, dtype=np.int64)
-        head = self.network.head
-        if not head.weight.any() and not head.bias.any():
-            raise ModelError(
-                "a model without a readout: it has context ids, but no labels",
-                remedy="give a model that memorize wrote",
-            )
-        weight, bias = head.weight.detach().numpy(), head.bias.detach().numpy()
-        seen = coordinates(head)
-        weight = weight if seen is None else np.ascontiguousarray(weight[:, seen])
+        found = [np.empty(0, np.int64)]
+        found += self._read(token_ids, offsets, lambda head, z: [head.labels(z)])
+        return np.concatenate(found)
 
-        def read(features: Numbers) -> Ints:
-            found = np.empty(features.shape[1], dtype=np.int64)
-            step = max(1, LOGITS // len(bias))
-            for i in range(0, len(found), step):
-                part = slice(i, i + step)
-                logits = weight @ features[:, part] + bias[:, None]
-                found[part] = logits.argmax(0)
-                if not np.isfinite(np.take_along_axis(logits, found[None, part], 0)).all():
-                    raise ModelError(
-                        f"a label depends on numbers that overflow {weight.dtype}",
-                        remedy="give a model with smaller weights; certify says what these do",
-                    )
-            return found
+    def log_probabilities(self, sentences: Any) -> Iterator[Numbers]:
+        """log p(label) for every token and every label of the model, in its own precision: an array
+        (tokens, labels) for each sentence, one after the other.
 
-        pieces = cut(offsets, self.network.shape.positions)
-        with np.errstate(over="ignore", invalid="ignore"):  # checked at the end
-            evaluator = Evaluator(self.network, only=seen, tokens=len(token_ids))
-            found = evaluator.run(token_ids, pieces, read)
-        return np.asarray(found, dtype=np.int64)
+        Sentences are given as to `predict`. Of the task "next" a label is the token that follows.
+        """
+        ids, offsets = self._numbered(sentences)
+        none = np.empty((0, len(self.labels)), np.dtype(dtype_name(self.network)))
+        full = offsets[np.append(True, np.diff(offsets) > 0)]
+        blocks = self._read(ids, full, lambda head, z: head.log_probabilities(z))
+        return by_sentence(blocks, offsets, none)
+
+    def losses(self, corpus: Corpus) -> Numbers:
+        """-log p of the label of every token of a corpus, in nats: NaN where none is asked for,
+        infinite where the model does not have it. Their mean is the cross-entropy.
+
+        However many labels there are, only a few tokens have all of theirs at a time.
+        """
+        number = {name: i for i, name in enumerate(self.labels)}
+        names = corpus.check_labelled().label_names
+        known = np.array([*(number.get(name, -1) for name in names), -1])
+        gold = known[corpus.label_ids]
+        found = np.full(corpus.n_tokens, np.inf, np.dtype(dtype_name(self.network)))
+        ids, first = self.rows(corpus.vocabulary)[corpus.token_ids], 0
+        for block in self._read(ids, corpus.offsets, lambda head, z: head.log_probabilities(z)):
+            own = np.flatnonzero(gold[first : first + len(block)] >= 0)
+            found[first + own] = -block[own, gold[first + own]]
+            first += len(block)
+        found[corpus.label_ids < 0] = np.nan
+        return found
+
+    def _read(
+        self, ids: Ints, offsets: Ints, read: Callable[[Readout, Numbers], Iterable[Numbers]]
+    ) -> Iterator[Numbers]:
+        """What `read` makes of the features of some tokens after the other."""
+
+        def made() -> Iterator[Numbers]:
+            head, pieces = Readout.of(self.network.head), cut(offsets, self.network.shape.positions)
+            evaluator = Evaluator(self.network, only=head.seen, tokens=len(ids))
+            for features in evaluator.features(ids, pieces):
+                yield from read(head, features)
+
+        return quietly(made()) if len(ids) else iter(())
 
     def save(
         self, directory: str | os.PathLike[str], *, report: Mapping[str, Any] | None = None

@@ -12,6 +12,7 @@ import numpy as np
 from rankone.corpus import Corpus, as_corpus, read_corpus
 from rankone.corpus.builtin import is_builtin
 from rankone.corpus.read import read_other
+from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import SettingError
 from rankone.plural import plural
 from rankone.training.document import Reading
@@ -42,6 +43,8 @@ def read_inputs(
         return as_corpus(read(given, **how) if isinstance(given, str | os.PathLike) else given)
 
     first = one(corpus, reading)
+    if "tokenizer" in reading:  # as a checkpoint keeps it: the text of a file, not its path
+        reading = {**reading, "tokenizer": tokenizer_of(reading["tokenizer"]).name}
     if not isinstance(corpus, str | os.PathLike):
         known = {name: value for name, value in first.reading.items() if name in KNOWN}
         reading = {**known, **reading}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rankone.corpus.tokenizers import is_path
 from rankone.errors import SettingError, TrainingError
 from rankone.files import made
 from rankone.plural import plural
@@ -50,13 +51,20 @@ def start(
                 changed.append(f"{name} {value} (was {old[name]})")
                 if name not in ("epochs", "patience") or now.schedule == "linear":
                     changes.append(f"After epoch {before.place.epoch}: {changed[-1]}.")
+    kept = {} if before is None else before.reading
+    if is_path(kept.get("tokenizer", "words")) and "tokenizer" not in (reading or {}):
+        raise TrainingError(
+            "this run names a file as its tokenizer, and no file is opened because of that",
+            where=where,
+            remedy="name it: --tokenizer PATH",
+        )
     if threads is None:
         threads = 1 if before is None else before.threads
     if checkpoint_seconds is None:
         checkpoint_seconds = SECONDS if before is None else before.checkpoint_seconds
     begun = Start(
         settings=now,
-        reading={**(before.reading if before is not None else {}), **(reading or {})},
+        reading={**kept, **(reading or {})},
         threads=check_threads(threads),
         checkpoint_seconds=check_seconds(checkpoint_seconds),
         changes=changes,

@@ -13,6 +13,7 @@ from typing import Any
 from rankone.corpus import Corpus
 from rankone.errors import SettingError
 from rankone.nn.store import save_into
+from rankone.plural import plural
 from rankone.progress import Progress
 from rankone.training.directory import RunDirectory
 from rankone.training.document import Document, EpochLine, Start
@@ -132,7 +133,15 @@ def _nothing(*, now: bool = False) -> None:
 def check_inputs(
     corpus: Corpus, others: list[Corpus], settings: Settings, directory: RunDirectory | None
 ) -> None:
-    """Check memory and patience before any work is done."""
+    """Check memory, windows and patience before any work is done."""
+    for given in (corpus, *others):
+        if given.window:
+            raise SettingError(
+                f"a window of {plural(given.window, 'token')}, but a network that is trained sees "
+                "all that came before",
+                where=given.source,
+                remedy="leave out window (--window), or memorize the text",
+            )
     check_memory(corpus, settings)
     if settings.patience and not others:
         found = directory and directory.found

@@ -10,6 +10,7 @@ from typing import Any
 from rankone.corpus import Ceiling, Corpus, contexts
 from rankone.corpus.tallies import best_targets
 from rankone.corpus.tasks import task_of
+from rankone.corpus.tokenizers import shown
 from rankone.documents import figures
 from rankone.nn import Model
 from rankone.nn.scores import Scores
@@ -104,11 +105,15 @@ def finish(
         curve=tuple(place.curve),
         evaluations=tuple(evaluations),
         settings={**run.settings.to_json(), "scheme": corpus.scheme},
-        reading=document.reading,
+        reading=document.reading | _tokenizer(document.reading),
         seconds={"train": place.seconds},
         tokens_per_second=place.epoch * corpus.n_tokens / place.seconds,
         remarks=tuple(remarks),
     )
+
+
+def _tokenizer(reading: Reading) -> Reading:
+    return {key: shown(str(name)) for key, name in reading.items() if key == "tokenizer"}
 
 
 def ceilings(corpus: Corpus, settings: Settings) -> dict[str, Ceiling]:

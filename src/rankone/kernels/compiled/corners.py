@@ -13,6 +13,7 @@ from rankone.arrays import Bools, Floats, Ints
 from rankone.kernels.compiled.compiler import compiled
 from rankone.kernels.compiled.unit_rows import add_unit, along
 
+SAME = 1 + 2.0**-40  # distances that differ by less are one distance, rounded
 GRID = 1024.0  # coordinates of a context's own direction are multiples of 1 / GRID
 
 
@@ -180,8 +181,8 @@ def peaks(
     directions: Floats,
     height: float,
 ) -> tuple[int, float]:
-    """Three units for every context that is left, in the direction in which it is farthest from all
-    others, next to their noise. Returns the smallest such width too."""
+    """Up to three units for every context that is left, in the direction in which it is farthest
+    from all others, next to their noise. Returns the smallest such width too."""
     n, heads = a.shape
     best = np.zeros(n, np.int64)
     width, gap = np.full(n, -1.0), np.zeros(n)
@@ -214,10 +215,11 @@ def peaks(
             middle += u[h] * a[:, h].mean()
         side = 1.0 if at >= middle else -1.0  # the shorter way is active
         k = add_unit(label_of, rows, k, u, steep, at - side * gap[i], side, label)
-        k = add_unit(label_of, rows, k, u, -2 * steep, at, side, label)
-        further = False  # than where the peak ends: if not, it need not be levelled there
+        most = 0.0  # how far others lie behind it: no unit is made that is active at none of them
         for value in along(a, u):
-            further = further or side * (value - at) > gap[i]
-        if further:
+            most = max(most, side * (value - at))
+        if most > 0:
+            k = add_unit(label_of, rows, k, u, -2 * steep, at, side, label)
+        if most > SAME * gap[i]:
             k = add_unit(label_of, rows, k, u, steep, at + side * gap[i], side, label)
     return k, worst
