@@ -99,7 +99,7 @@ def test_the_lead_is_never_overrated():
     lead[tokens] = codes.lead[which]
     left = own - found.max(0)
     assert (left >= lead * (1 - 2 * off) - 1e-9)[sure].all()
-    assert codes.away(y, z, (labels + 1) % 4)[mixed].min() == np.inf
+    assert codes.away(y, z, (labels + 1) % 4)[mixed & sure].min() == np.inf
 
 
 def test_every_bit_of_a_code_counts():
