@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from rankone.audit.pieces import piece
 from rankone.corpus.ceilings import Ceiling
 from rankone.corpus.conflicts import AROUND
 from rankone.corpus.corpus import Corpus
+from rankone.corpus.tasks import is_text
 
 SHOWN = 10  # rows that are spelled out
 
@@ -28,7 +30,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A sentence that stands in the corpus more than once.
+    """A sentence that stands in the corpus more than once; of a text, ``sentence`` is its
+    beginning, in one piece.
 
     ``agree`` says whether its copies have the same labels.
     """
@@ -129,8 +132,10 @@ def rows_of(corpus: Corpus, sentences: list[int]) -> tuple[Row, ...]:
 
 
 def words_of(corpus: Corpus, sentence: int) -> tuple[str, ...]:
-    """The tokens of a sentence."""
+    """The tokens of a sentence; of a text, its beginning in one piece."""
     first, behind = corpus.offsets[sentence : sentence + 2].tolist()
+    if is_text(corpus.task):
+        return (piece(corpus, first, behind, of="head"),)
     return tuple(corpus.vocabulary[i] for i in corpus.token_ids[first:behind].tolist())
 
 
