@@ -100,5 +100,6 @@ def passages(text: Text, least: int = 2) -> set[str]:
     return {
         passage
         for passage in repeated
-        if len(passage) >= least and any(alone(j, k, len(passage)) for j, k in places(text, passage))
+        if len(passage) >= least
+        and any(alone(j, k, len(passage)) for j, k in places(text, passage))
     }

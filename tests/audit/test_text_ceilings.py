@@ -21,7 +21,9 @@ def test_suffixes_are_sorted(symbols: list[int]) -> None:
 
 
 @given(texts.texts())
-def test_neighbours_share_as_much_as_they_do_and_nothing_beyond_a_document(text: texts.Text) -> None:
+def test_neighbours_share_as_much_as_they_do_and_nothing_beyond_a_document(
+    text: texts.Text,
+) -> None:
     suffixes = Suffixes.of(texts.corpus_of(text))
     whole = "".join(document + "$" for document in text)
     rest = [whole[i:].partition("$")[0] + "$" for i in suffixes.order]

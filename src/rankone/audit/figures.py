@@ -14,7 +14,7 @@ from rankone.corpus.conflicts import Conflict, find_conflicts
 from rankone.corpus.contexts import sentences_with_repeats
 from rankone.corpus.corpus import PYTHON, Corpus
 from rankone.corpus.tallies import best, tally_parts
-from rankone.corpus.tasks import asks_next, is_text
+from rankone.corpus.tasks import asks_next, of_texts
 
 
 def figures_of(corpus: Corpus) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def figures_of(corpus: Corpus) -> dict[str, Any]:
 
 def conflicts_of(corpus: Corpus, contexts: Ints, members: Ints) -> tuple[Conflict, ...]:
     """The conflicts of these tokens, each with its context; those of texts are about documents."""
-    if is_text(corpus.task):
+    if of_texts(corpus.task):
         return documents_at_odds(corpus, contexts, members)
     return tuple(find_conflicts(corpus, contexts, members))
 

@@ -22,7 +22,7 @@ from rankone.corpus.join import join
 from rankone.corpus.read import as_corpus
 from rankone.corpus.rows import Column
 from rankone.corpus.tallies import best_targets
-from rankone.corpus.tasks import asks_next, is_text
+from rankone.corpus.tasks import asks_next, of_texts
 from rankone.errors import SettingError
 from rankone.progress import Progress
 
@@ -58,7 +58,7 @@ def inspect(
         what = f"suspects={suspects}" + (" with probabilities" if probabilities is not None else "")
         raise SettingError(what, remedy="give the number of suspects to list, 1 or more")
     own = join(_corpora(corpus, token_column, label_column) or [as_corpus([])])
-    if looked_for and is_text(own.task):
+    if looked_for and of_texts(own.task):
         what = f"suspects are single labels of tokens, which the task {own.task!r} does not have"
         raise SettingError(what, where=own.source, remedy="leave out suspects")
     others = _corpora(against, token_column, label_column)

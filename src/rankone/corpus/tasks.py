@@ -90,11 +90,11 @@ def task_of(name: str) -> Task:
     return TASKS[name]
 
 
-def is_text(name: str) -> bool:
+def of_texts(name: str) -> bool:
     """Whether a corpus of this task holds texts."""
     return name in TASKS and TASKS[name].text
 
 
 def asks_next(name: str) -> bool:
     """Whether the labels of this task are the tokens that follow in a text."""
-    return is_text(name) and not TASKS[name].from_labels
+    return of_texts(name) and not TASKS[name].from_labels

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankone.audit.pieces import piece, unit
 from rankone.audit.texts.branches import Branches
-from rankone.audit.texts.passages import NEXT, continuations, rows_at
+from rankone.audit.texts.passages import continuations, least, rows_at, token_of
 from rankone.audit.texts.result import TextConflict
 from rankone.audit.texts.suffixes import Suffixes, tokens_at
 from rankone.corpus.corpus import PYTHON, Corpus
@@ -38,22 +38,25 @@ def branching_contexts(
 def _branching(
     corpus: Corpus, suffixes: Suffixes, first: int, size: int, depth: int
 ) -> TextConflict:
-    places = np.sort(suffixes.order[first : first + size].astype(np.int64))
-    (start,), (document,) = (column.tolist() for column in tokens_at(corpus, places[:1]))
-    following = list(continuations(corpus, suffixes, places + depth))
-    rows = {name: rows_at(corpus, copies[:ROWS] - 1) for name, copies in following[:NEXT]}
+    places = suffixes.order[first : first + size]
+    (start,), (document,) = (of.tolist() for of in tokens_at(corpus, least(places, 1)))
+    following, others = continuations(suffixes, places, depth)
+    names = [token_of(corpus, symbol) for symbol, _ in following]
+    rows = [rows_at(corpus, least(copies, ROWS) + depth - 1) for _, copies in following]
     several = len(corpus.files) > 1
     return TextConflict(
         token=corpus.vocabulary[int(corpus.token_ids[start + depth - 1])],
         position=start + depth - int(corpus.offsets[document]),
         sentence=[piece(corpus, start, start + depth, of="tail")],
-        labels={name: [row.line for row in of_one] for name, of_one in rows.items()},
+        labels={
+            name: [row.line for row in of_one] for name, of_one in zip(names, rows, strict=True)
+        },
         files={
             name: [row.file or PYTHON for row in of_one]
-            for name, of_one in rows.items()
+            for name, of_one in zip(names, rows, strict=True)
             if several
         },
         unit=unit(corpus),
-        counts={name: len(copies) for name, copies in following[:NEXT]},
-        others=max(len(following) - NEXT, 0),
+        counts={name: len(copies) for name, (_, copies) in zip(names, following, strict=True)},
+        others=others,
     )

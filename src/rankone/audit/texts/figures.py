@@ -21,6 +21,7 @@ def text_figures(corpus: Corpus) -> tuple[TextFigures, tuple[TextConflict, ...]]
     first, length = inside.limit
     limit = passage(corpus, suffixes, *suffixes.run(first, length), length) if length else None
     found = TextFigures(
+        corpus.window,
         text_ceilings(corpus, inside, wholes),
         enough(inside),
         limit,

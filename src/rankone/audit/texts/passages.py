@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numba import njit
 
@@ -18,7 +16,7 @@ from rankone.corpus.tasks import END as END_TOKEN
 
 LISTED = 100  # passages, and places of each
 NEXT = 20  # different continuations that are listed
-LEAST = 2  # tokens of a passage
+SHORTEST = 2  # tokens of a passage
 
 
 def find_passages(corpus: Corpus, suffixes: Suffixes, limit: int = LISTED) -> tuple[Passage, ...]:
@@ -28,7 +26,7 @@ def find_passages(corpus: Corpus, suffixes: Suffixes, limit: int = LISTED) -> tu
     copy of what it and the token before it, or after it, say together is anywhere else. So it
     cannot be extended for all copies, and what is only ever a part of longer passages is left out.
     """
-    ranks, lengths = _alone(*_columns(suffixes), LEAST)
+    ranks, lengths = _alone(*_columns(suffixes), SHORTEST)
     order = np.argsort(-lengths, kind="stable")
     found = list[Passage]()
     length, covered = 0, 0  # ranks below `covered` are in passages of this length
@@ -45,31 +43,46 @@ def find_passages(corpus: Corpus, suffixes: Suffixes, limit: int = LISTED) -> tu
 
 def passage(corpus: Corpus, suffixes: Suffixes, first: int, end: int, length: int) -> Passage:
     """The first tokens of the suffixes of ranks `first` to `end` (not included)."""
-    places = np.sort(suffixes.order[first:end].astype(np.int64))
-    tokens, _ = tokens_at(corpus, places[:1])
+    places = suffixes.order[first:end]
+    tokens, _ = tokens_at(corpus, least(places, 1))
     start = int(tokens[0])
-    following = list(continuations(corpus, suffixes, places + length))
+    following, others = continuations(suffixes, places, length)
     return Passage(
         length,
         len(places),
-        rows_at(corpus, places[:LISTED]),
+        rows_at(corpus, least(places, LISTED)),
         piece(corpus, start, start + length),
-        {name: len(copies) for name, copies in following[:NEXT]},
-        max(len(following) - NEXT, 0),
+        {token_of(corpus, symbol): len(copies) for symbol, copies in following},
+        others,
     )
 
 
 def continuations(
-    corpus: Corpus, suffixes: Suffixes, places: Ints
-) -> Iterator[tuple[str, Ints]]:
-    """The tokens at these places, the most frequent first, each with its places."""
-    symbols = suffixes.text[places]
-    order = np.argsort(symbols, kind="stable")
-    starts = np.flatnonzero(np.diff(symbols[order], prepend=-1))
-    copies = np.split(places[order], starts[1:])
-    for of_one in sorted(copies, key=lambda of_one: (-len(of_one), of_one[0])):
-        symbol = int(suffixes.text[of_one[0]])
-        yield END_TOKEN if symbol == END else corpus.vocabulary[symbol - 1], of_one
+    suffixes: Suffixes, places: Numbers, depth: int
+) -> tuple[list[tuple[int, Numbers]], int]:
+    """The symbols that follow `depth` tokens after these places, the most frequent first, each with
+    its places, and how many more there are. Places are in the order of their suffixes."""
+    symbols = suffixes.text[places + depth]
+    starts = np.flatnonzero(np.diff(symbols, prepend=-1))
+    ends = np.append(starts[1:], len(symbols))
+    earliest = np.minimum.reduceat(places, starts)
+    chosen = np.lexsort((earliest, starts - ends))[:NEXT]
+    found = [
+        (int(symbols[a]), places[a:b])
+        for a, b in zip(starts[chosen].tolist(), ends[chosen].tolist(), strict=True)
+    ]
+    return found, len(starts) - len(found)
+
+
+def least(places: Numbers, count: int) -> Ints:
+    """The first of some places, in the order of the text."""
+    if len(places) > count:
+        places = np.partition(places, count)[:count]
+    return np.sort(places).astype(np.int64)
+
+
+def token_of(corpus: Corpus, symbol: int) -> str:
+    return END_TOKEN if symbol == END else corpus.vocabulary[symbol - 1]
 
 
 def rows_at(corpus: Corpus, places: Ints) -> tuple[Row, ...]:
@@ -87,7 +100,7 @@ def _columns(suffixes: Suffixes) -> tuple[Numbers, Numbers, Numbers]:
 
 @njit(nogil=True, cache=True)
 def _alone(
-    text: Numbers, order: Numbers, shared: Numbers, least: int
+    text: Numbers, order: Numbers, shared: Numbers, shortest: int
 ) -> tuple[Numbers, Numbers]:
     """The places that begin a repeated passage of so many tokens which is not inside of a longer
     one: their ranks, and its tokens."""
@@ -104,7 +117,7 @@ def _alone(
         at = order[i]
         length = longest[at]
         begins = at == 0 or text[at - 1] == END
-        if length >= least and (begins or longest[at - 1] <= length):
+        if length >= shortest and (begins or longest[at - 1] <= length):
             ranks[count], lengths[count] = i, length
             count += 1
     return ranks[:count].copy(), lengths[:count].copy()

@@ -10,6 +10,7 @@ from rankone.audit.findings import Row
 from rankone.corpus.ceilings import Ceiling
 from rankone.corpus.conflicts import Conflict
 from rankone.documents import figures
+from rankone.plural import plural
 
 SIDES = 5  # continuations of a conflict that are spelled out
 LINES = 3  # of each
@@ -113,7 +114,7 @@ class TextConflict(Conflict):
         if not self.token:
             return self.sides()
         sides = [
-            f"{label!r} {self.n_rows(label):,} times ({self.places(label, LINES)})"
+            f"{label!r} {plural(self.n_rows(label), 'time')} ({self.places(label, LINES)})"
             for label in islice(self.labels, SIDES)
         ]
         more = self.n_labels - len(sides)
@@ -125,7 +126,8 @@ class TextConflict(Conflict):
 
 @dataclass(frozen=True)
 class TextFigures:
-    """``ceilings`` has a row for every window, and the last for prefixes.
+    """``ceilings`` has a row for every window, and the last for prefixes. ``window`` is that of the
+    corpus (0: models of it see prefixes); contexts with several continuations are listed for it.
 
     Windows of ``enough`` tokens or more say as much as prefixes: their contexts with several
     continuations are the same. Shorter ones do not, because of ``limit``, the longest passage that
@@ -133,6 +135,7 @@ class TextFigures:
     are the longest ones that stand more than once, at most 100, each with 100 places at most.
     """
 
+    window: int
     ceilings: tuple[TextCeiling, ...]
     enough: int
     limit: Passage | None
@@ -140,8 +143,8 @@ class TextFigures:
 
     @property
     def ok(self) -> bool:
-        """Whether prefixes determine every next token."""
-        return self.ceiling().ok
+        """Whether the window, or prefixes if there is none, determine every next token."""
+        return self.ceiling(self.window).ok
 
     def ceiling(self, window: int = 0) -> TextCeiling:
         """The row of a window, or of prefixes."""
