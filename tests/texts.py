@@ -82,24 +82,27 @@ def places(text: Text, passage: str) -> list[tuple[int, int]]:
 
 
 def passages(text: Text, least: int = 2) -> set[str]:
-    """What stands more than once, with a copy that is not inside of a longer one that does."""
+    """What stands more than once and cannot be extended for all copies; if its copies overlap, one
+    of them must not be inside of a longer one that stands more than once."""
     every = {
         document[a:b]
         for document in text
         for a in range(len(document))
-        for b in range(a + 1, len(document) + 1)
+        for b in range(a + least, len(document) + 1)
     }
-    repeated = {passage for passage in every if len(places(text, passage)) > 1}
+    copies = {passage: places(text, passage) for passage in every}
+    repeated = {passage for passage in every if len(copies[passage]) > 1}
 
-    def alone(j: int, k: int, size: int) -> bool:
-        document = text[j]
-        wider = [document[k - 1 : k + size]] if k else []
-        wider += [document[k : k + size + 1]] if k + size < len(document) else []
-        return not repeated & set(wider)
+    def wider(j: int, k: int, size: int) -> list[str]:
+        """With the token before, with the token behind."""
+        left = text[j][k - 1 : k + size] if k else ""
+        return [left, text[j][k : k + size + 1] if k + size < len(text[j]) else ""]
 
-    return {
-        passage
-        for passage in repeated
-        if len(passage) >= least
-        and any(alone(j, k, len(passage)) for j, k in places(text, passage))
-    }
+    def listed(passage: str) -> bool:
+        size, at = len(passage), copies[passage]
+        around = [wider(j, k, size) for j, k in at]
+        maximal = all(len(set(side)) > 1 or side[0] == "" for side in zip(*around, strict=True))
+        overlap = any(j == i and 0 < m - k < size for j, k in at for i, m in at)
+        return maximal and (not overlap or any(not repeated & {*pair} for pair in around))
+
+    return {passage for passage in repeated if listed(passage)}

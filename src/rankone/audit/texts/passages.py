@@ -8,6 +8,7 @@ from numba import njit
 from rankone.arrays import Ints
 from rankone.audit.findings import Row
 from rankone.audit.pieces import piece
+from rankone.audit.texts.branches import SEVERAL
 from rankone.audit.texts.result import Passage
 from rankone.audit.texts.sorting import Numbers
 from rankone.audit.texts.suffixes import END, Suffixes, tokens_at
@@ -17,28 +18,35 @@ from rankone.corpus.tasks import END as END_TOKEN
 LISTED = 100  # passages, and places of each
 NEXT = 20  # different continuations that are listed
 SHORTEST = 2  # tokens of a passage
+TRIED = 20 * LISTED  # passages: of what repeats itself, many are no more than parts
 
 
 def find_passages(corpus: Corpus, suffixes: Suffixes, limit: int = LISTED) -> tuple[Passage, ...]:
     """The longest passages that stand more than once, at most `limit`.
 
-    A passage is listed if at least one of its copies is not inside of a longer repeated passage: no
-    copy of what it and the token before it, or after it, say together is anywhere else. So it
-    cannot be extended for all copies, and what is only ever a part of longer passages is left out.
+    A passage is as long as it can be: its copies are not all preceded by the same token, nor all
+    followed by the same. Of what repeats itself, such as a row of dashes, only the whole is listed:
+    a passage whose copies overlap must have one that is not inside of a longer repeated passage.
     """
-    ranks, lengths = _alone(*_columns(suffixes), SHORTEST)
-    order = np.argsort(-lengths, kind="stable")
+    runs = _maximal(*_columns(suffixes), SHORTEST, TRIED)
     found = list[Passage]()
-    length, covered = 0, 0  # ranks below `covered` are in passages of this length
-    for rank, size in zip(ranks[order].tolist(), lengths[order].tolist(), strict=True):
+    longest: Numbers | None = None
+    for first, end, length in runs[np.lexsort((runs[:, 0], -runs[:, 2]))].tolist():
         if len(found) == limit:
             break
-        if size != length:
-            length, covered = size, 0
-        if rank >= covered:
-            first, covered = suffixes.run(rank, length)
-            found.append(passage(corpus, suffixes, first, covered, length))
+        places = suffixes.order[first:end]
+        if np.diff(np.sort(places)).min() < length:
+            longest = _longest(*_columns(suffixes)) if longest is None else longest
+            if not _alone(suffixes.text, longest, places, length):
+                continue
+        found.append(passage(corpus, suffixes, first, end, length))
     return tuple(found)
+
+
+def _alone(text: Numbers, longest: Numbers, places: Numbers, length: int) -> bool:
+    """Whether one of these copies is not inside of a longer repeated passage."""
+    starts = (places == 0) | (text[places - 1] == END)
+    return bool(((longest[places] == length) & (starts | (longest[places - 1] <= length))).any())
 
 
 def passage(corpus: Corpus, suffixes: Suffixes, first: int, end: int, length: int) -> Passage:
@@ -99,25 +107,49 @@ def _columns(suffixes: Suffixes) -> tuple[Numbers, Numbers, Numbers]:
 
 
 @njit(nogil=True, cache=True)
-def _alone(
-    text: Numbers, order: Numbers, shared: Numbers, shortest: int
-) -> tuple[Numbers, Numbers]:
-    """The places that begin a repeated passage of so many tokens which is not inside of a longer
-    one: their ranks, and its tokens."""
-    longest = np.empty(len(text), np.int32)  # repeated passage that begins at each place
+def _maximal(text: Numbers, order: Numbers, shared: Numbers, shortest: int, most: int) -> Ints:
+    """The longest runs of suffixes that share so many tokens or more, but not the symbol before
+    them nor the one behind, at most `most`: first rank, end, tokens.
+
+    The end of a document is a symbol behind, but none before, and no token.
+    """
+    stack = np.empty((64, 3), np.int64)  # depth, first rank, symbol before all of the run
+    found = np.empty((2 * most, 3), np.int64)
+    top, taken = -1, 0
+    for i in range(1, len(order) + 1):
+        length, first = shared[i], i - 1
+        before = text[order[first] - 1] if order[first] > 0 else END
+        while top >= 0 and stack[top, 0] >= length:
+            if stack[top, 2] != before:
+                stack[top, 2] = SEVERAL
+            if stack[top, 0] == length:
+                break
+            depth, first, before = stack[top]
+            top -= 1
+            outside = max(length, stack[top, 0] if top >= 0 else 0)
+            tokens = depth - (text[order[first] + depth - 1] == END)
+            if tokens >= shortest and tokens > outside and before in (SEVERAL, END):
+                if taken == len(found):
+                    found[:most] = found[np.argsort(-found[:, 2])[:most]]
+                    taken, shortest = most, found[most - 1, 2]
+                found[taken, 0], found[taken, 1], found[taken, 2] = first, i, tokens
+                taken += 1
+        if length > 0 and (top < 0 or stack[top, 0] < length):
+            top += 1
+            if top == len(stack):
+                stack = np.concatenate((stack, np.empty_like(stack)))
+            stack[top, 0], stack[top, 1], stack[top, 2] = length, first, before
+    return found[np.argsort(-found[:taken, 2])[:most]]
+
+
+@njit(nogil=True, cache=True)
+def _longest(text: Numbers, order: Numbers, shared: Numbers) -> Numbers:
+    """The tokens of the longest repeated passage that begins at each place."""
+    longest = np.empty(len(text), np.int32)
     for i in range(len(order)):
         longest[order[i]] = max(shared[i], shared[i + 1])
     left = 0  # tokens to the end of the document
     for i in range(len(text) - 1, -1, -1):
         left = 0 if text[i] == END else left + 1
         longest[i] = min(longest[i], left)
-    count = 0
-    ranks, lengths = np.empty(len(order), np.int32), np.empty(len(order), np.int32)
-    for i in range(len(order)):
-        at = order[i]
-        length = longest[at]
-        begins = at == 0 or text[at - 1] == END
-        if length >= shortest and (begins or longest[at - 1] <= length):
-            ranks[count], lengths[count] = i, length
-            count += 1
-    return ranks[:count].copy(), lengths[:count].copy()
+    return longest
