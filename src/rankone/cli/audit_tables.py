@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rankone.audit import Audit, Comparison, Leak
 from rankone.audit.findings import Row, excerpt, listed
+from rankone.audit.verdict import columns_of
 from rankone.cli.console import print_lines, print_table, scheme_lines
 from rankone.cli.text_tables import show_ceilings, show_conflicts, show_passages
 from rankone.corpus.tasks import of_texts
@@ -83,7 +84,7 @@ def _show_figures(audit: Audit) -> None:
     place += f" of {audit.longest_file}" if len(audit.inputs) > 1 else ""
     copies = plural(audit.disagreeing_copies, "copy", "copies")
     share = audit.sentences_with_repeated_token / audit.sentences
-    read = str(audit.columns).replace("tokens", "tokens" if one == "sentence" else "texts")
+    read = columns_of(audit)
     repeated = f"{audit.sentences_with_repeated_token:,} ({share:.2%})"
     at_odds = f"{audit.disagreeing_sequences:,} ({copies})"
     print_table(
