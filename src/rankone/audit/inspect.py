@@ -13,6 +13,7 @@ from rankone.arrays import Bools, Floats
 from rankone.audit.figures import conflicts_of, figures_of
 from rankone.audit.findings import Suspect
 from rankone.audit.leaks import compare
+from rankone.audit.pieces import unmarked
 from rankone.audit.result import Audit
 from rankone.corpus.conflicts import Conflict
 from rankone.corpus.contexts import by_sequence
@@ -95,7 +96,7 @@ def _corpora(
     """One corpus or several: a list of paths and corpora is several, of anything else sentences."""
     several = isinstance(given, list | tuple) and all(isinstance(item, ALONE) for item in given)
     items: Any = given if several else [given]
-    return [as_corpus(item, token_column, label_column) for item in items]
+    return [unmarked(as_corpus(item, token_column, label_column)) for item in items]
 
 
 def _conflicts_across(whole: Corpus, own: Bools) -> tuple[Conflict, ...]:

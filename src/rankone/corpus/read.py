@@ -164,8 +164,7 @@ def _read(
         )
     started, asking, labelled = time.perf_counter(), task_of(task), choice.labelled
     if is_builtin(source):
-        found = read_builtin(os.fspath(source), format, choice, scheme, lower, task)
-        return replace(found, window=splitting.window, reading=found.reading | splitting.sight)
+        return read_builtin(os.fspath(source), format, choice, scheme, lower, task)
     choice = asking.choice(choice)
     columnar = _suffix(str(source)) in COLUMNS if format == "auto" else format not in TEXTS
     if asking.text and not columnar:
@@ -196,10 +195,9 @@ def _read(
         "scheme": "auto" if found == "IOB2" else "keep",
         "lower": bool(lower),
         "task": task,
-        **splitting.sight,
     }
-    seconds, window = time.perf_counter() - started, splitting.window
-    return replace(corpus, window=window, reading=reading, remarks=remarks, seconds=seconds)
+    seconds = time.perf_counter() - started
+    return replace(corpus, reading=reading, remarks=remarks, seconds=seconds)
 
 
 def _read_texts(

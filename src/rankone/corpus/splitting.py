@@ -38,13 +38,5 @@ class Splitting:
     @property
     def reading(self) -> dict[str, Any]:
         """What a model keeps of it."""
-        return {
-            "tokenizer": tokenizer_of(self.tokenizer).name,
-            "blocks": self.blocks,
-            **self.sight,
-        }
-
-    @property
-    def sight(self) -> dict[str, Any]:
-        """The window, if there is one: columns, whose tokens are given, have one too."""
-        return {"window": self.window} if self.window else {}
+        window = {"window": self.window} if self.window else {}
+        return {"tokenizer": tokenizer_of(self.tokenizer).name, "blocks": self.blocks, **window}

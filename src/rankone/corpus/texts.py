@@ -91,17 +91,13 @@ def rows_of(documents: list[Document], source: str, tokenizer: Tokenizer) -> Row
 
 
 def _number_lines(rows: Rows, documents: list[Document]) -> None:
-    """A token is on the line on which it begins; if it was made in Python, the line is the number
-    of its document."""
+    """A token is on the line on which it begins."""
     ended = np.array(newlines(rows.tokens.index), dtype=np.int64)[rows.tokens.numbers()]
     before = np.cumsum(ended) - ended
     starts = np.array(rows.starts, dtype=np.int64)
     lengths = np.diff(starts, append=len(ended))
     firsts = np.array([document.line for document in documents]) - before[starts]
-    made = np.repeat([document.file is None for document in documents], lengths)
-    numbers = np.repeat([document.line for document in documents], lengths)
-    lines = np.where(made, numbers, before + np.repeat(firsts, lengths))
-    rows.lines.frombytes(lines.astype(np.int64).tobytes())
+    rows.lines.frombytes((before + np.repeat(firsts, lengths)).astype(np.int64).tobytes())
 
 
 def _files(directory: Path) -> list[Path]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankone.audit.pieces import piece, unit
+from rankone.audit.pieces import piece
 from rankone.audit.texts.branches import Branches
 from rankone.audit.texts.passages import continuations, least, rows_at, token_of
 from rankone.audit.texts.result import TextConflict
 from rankone.audit.texts.suffixes import Suffixes, tokens_at
-from rankone.corpus.corpus import PYTHON, Corpus
+from rankone.corpus.corpus import Corpus
 
 LISTED = 1000  # contexts
 ROWS = 20  # of each continuation
@@ -43,20 +43,12 @@ def _branching(
     following, others = continuations(suffixes, places, depth)
     names = [token_of(corpus, symbol) for symbol, _ in following]
     rows = [rows_at(corpus, least(copies, ROWS) + depth - 1) for _, copies in following]
-    several = len(corpus.files) > 1
-    return TextConflict(
+    return TextConflict.at(
+        corpus,
+        dict(zip(names, rows, strict=True)),
         token=corpus.vocabulary[int(corpus.token_ids[start + depth - 1])],
         position=start + depth - int(corpus.offsets[document]),
         sentence=[piece(corpus, start, start + depth, of="tail")],
-        labels={
-            name: [row.line for row in of_one] for name, of_one in zip(names, rows, strict=True)
-        },
-        files={
-            name: [row.file or PYTHON for row in of_one]
-            for name, of_one in zip(names, rows, strict=True)
-            if several
-        },
-        unit=unit(corpus),
         counts={name: len(copies) for name, (_, copies) in zip(names, following, strict=True)},
         others=others,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 from rankone.audit.findings import Row
 from rankone.corpus.ceilings import Ceiling
 from rankone.corpus.conflicts import Conflict
+from rankone.corpus.corpus import PYTHON, Corpus
 from rankone.documents import figures
 from rankone.plural import plural
 
@@ -101,6 +103,18 @@ class TextConflict(Conflict):
 
     counts: dict[str, int] = field(default_factory=dict)
     others: int = 0
+
+    @classmethod
+    def at(cls, corpus: Corpus, rows: Mapping[str, Sequence[Row]], **rest: Any) -> TextConflict:
+        """The conflict whose labels stand at these rows of a corpus."""
+        labels = {name: [row.line for row in of_one] for name, of_one in rows.items()}
+        files = {name: [row.file or PYTHON for row in of_one] for name, of_one in rows.items()}
+        return cls(
+            labels=labels,
+            files=files if len(corpus.files) > 1 else {},
+            unit="document" if set(corpus.files) == {None} else "line",
+            **rest,
+        )
 
     @property
     def n_labels(self) -> int:
