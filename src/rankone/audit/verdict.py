@@ -60,7 +60,7 @@ def _recited(text: TextFigures) -> str:
     else:
         one, many = "prefix", "prefixes"
     if row.ok:
-        return f"{many.capitalize()} determine all {row.tokens:,} next tokens"
+        return f"{many.capitalize()} determine {_all(row.tokens, 'next token')}"
     several = "has" if row.branching == 1 else "have"
     return (
         f"No model can predict more than {row.tokens - row.errors:,} of {row.tokens:,} next tokens "
@@ -69,8 +69,8 @@ def _recited(text: TextFigures) -> str:
     )
 
 
-def _all(asked: int) -> str:
-    return "the only label" if asked == 1 else f"all {asked:,} labels"
+def _all(asked: int, one: str = "label") -> str:
+    return f"the only {one}" if asked == 1 else f"all {asked:,} {one}s"
 
 
 def columns_of(audit: Audit) -> str:

@@ -63,8 +63,8 @@ class Branches:
         """Count for each number of tokens up to `deepest`."""
         counts = np.zeros((4, deepest + 2), dtype=np.int64)
         bits = np.zeros(deepest + 2)
-        limit = _sweep(*_columns(suffixes), 1, 0, counts, bits, np.empty((0, 4), dtype=np.int64))
-        first, depth, shared = map(int, limit)
+        none = np.empty((0, 4), dtype=np.int64)
+        first, depth, shared, _ = _sweep(*_columns(suffixes), 1, 0, counts, bits, none)
         sharing = counts[3][::-1].cumsum()[::-1]
         return cls(suffixes, *counts[:3], bits, sharing, shared, (first, depth))
 
@@ -89,8 +89,8 @@ class Branches:
         found = np.empty((int(self.runs[low:end].sum()), 4), dtype=np.int64)
         counts, bits = np.zeros((4, 2), dtype=np.int64), np.zeros(2)
         high = len(self.suffixes.text) if high is None else high
-        _sweep(*_columns(self.suffixes), low, high, counts, bits, found)
-        return found
+        *_, taken = _sweep(*_columns(self.suffixes), low, high, counts, bits, found)
+        return found[:taken]
 
 
 def _columns(suffixes: Suffixes) -> tuple[Numbers, Numbers, Numbers]:
@@ -107,9 +107,13 @@ def _sweep(
     counts: Ints,
     bits: Floats,
     found: Ints,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """The runs that have not ended yet lie in each other: they are the rows of `stack`, which are
-    depth, rank of the first suffix, largest part, and the symbol before all of it."""
+    depth, rank of the first suffix, largest part, and the symbol before all of it.
+
+    Returns the first suffix and depth of the limit, all tokens that are shared, and how many of the
+    runs from `low` to `high` were entered in `found`.
+    """
     stack, logs = np.empty((64, 4), np.int64), np.empty(64)
     deeper = counts.shape[1] - 1
     top, taken, total = -1, 0, 0
@@ -154,4 +158,4 @@ def _sweep(
                 logs = np.concatenate((logs, np.empty_like(logs)))
             stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = length, first, size, before
             logs[top] = size * np.log2(size) if size > 1 else 0.0
-    return limit_first, limit, total
+    return limit_first, limit, total, taken
