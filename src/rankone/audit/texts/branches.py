@@ -65,8 +65,9 @@ class Branches:
         bits = np.zeros(deepest + 2)
         none = np.empty((0, 4), dtype=np.int64)
         first, depth, shared, _ = _sweep(*_columns(suffixes), 1, 0, counts, bits, none)
-        sharing = counts[3][::-1].cumsum()[::-1]
-        return cls(suffixes, *counts[:3], bits, sharing, shared, (first, depth))
+        runs, tokens, errors, pairs = counts
+        sharing = pairs[::-1].cumsum()[::-1]
+        return cls(suffixes, runs, tokens, errors, bits, sharing, shared, (first, depth))
 
     def at(self, depth: int) -> Lost:
         """What is lost after exactly so many tokens."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankone.arrays import Ints
 from rankone.audit.pieces import piece
 from rankone.audit.texts.branches import Branches
 from rankone.audit.texts.passages import continuations, least, rows_at, token_of
@@ -23,16 +24,24 @@ def branching_contexts(
     Contexts are windows if the corpus has one, else prefixes.
     """
     window = corpus.window
-    found = [(wholes.suffixes, wholes.between(1, window - 1 if window else None))]
+    sides = [(wholes.suffixes, wholes.between(1, window - 1 if window else None))]
     if window:
-        found.append((inside.suffixes, inside.between(window, window)))
-    costly = [
-        (int(errors), of, int(first), int(size), int(depth))
-        for of, runs in found
-        for first, size, depth, errors in runs[np.argsort(-runs[:, 3], kind="stable")[:LISTED]]
+        sides.append((inside.suffixes, inside.between(window, window)))
+    found = [
+        (errors, suffixes, first, size, depth)
+        for suffixes, runs in sides
+        for first, size, depth, errors in _costly(runs).tolist()
     ]
-    costly.sort(key=lambda run: -run[0])
-    return tuple(_branching(corpus, *run) for _, *run in costly[:LISTED])
+    found.sort(key=lambda run: -run[0])
+    return tuple(
+        _branching(corpus, suffixes, first, size, depth)
+        for _, suffixes, first, size, depth in found[:LISTED]
+    )
+
+
+def _costly(runs: Ints) -> Ints:
+    """Those that cost the most errors."""
+    return runs[np.argsort(-runs[:, 3], kind="stable")[:LISTED]]
 
 
 def _branching(
