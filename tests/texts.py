@@ -8,6 +8,7 @@ from math import log2
 from hypothesis import strategies as st
 
 from rankone import Corpus
+from rankone.audit.pieces import unmarked
 from rankone.corpus.tasks import END
 
 Text = list[str]  # documents, a token per letter
@@ -23,7 +24,8 @@ def texts(letters: str = "ab", documents: int = 5, length: int = 14) -> st.Searc
 
 
 def corpus_of(text: Text, window: int = 0) -> Corpus:
-    return Corpus.from_texts(text, tokenizer="characters", window=window)
+    """The corpus, without marks where documents begin."""
+    return unmarked(Corpus.from_texts(text, tokenizer="characters", window=window))
 
 
 def asked(text: Text) -> list[tuple[int, int, str]]:

@@ -14,7 +14,7 @@ from rankone.corpus.splitting import WIDEST
 
 def text_figures(corpus: Corpus) -> tuple[TextFigures, tuple[TextConflict, ...]]:
     """The figures of a corpus that asks for the next token, and the contexts of a model of it that
-    have several continuations."""
+    have several continuations. All of its tokens must ask (`unmarked`)."""
     suffixes = Suffixes.of(corpus)
     inside = Branches.of(suffixes, WIDEST)
     wholes = Branches.of(suffixes.documents, WIDEST)
