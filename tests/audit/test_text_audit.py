@@ -194,6 +194,13 @@ def test_the_page_of_a_text() -> None:
     assert "passages" not in tags["totals"] | tags["findings"]
 
 
+def test_the_page_counts_what_it_does_not_hold() -> None:
+    words = [f"w{i} {end}" for i in range(1001) for end in "ab"]
+    found = digest(rankone.inspect(text(" ".join(words), window=1)))
+    assert found["totals"]["conflicts"] > len(found["findings"]["conflicts"])
+    assert found["totals"]["conflicts"] == 1001 + 2  # after each word, after each end
+
+
 def test_a_baseline_knows_the_conflicts_of_a_text(tmp_path: Path) -> None:
     documents = ["a b c", "a b d", "a e"]
     gate = Gate.parse("conflicts,duplicates")
@@ -261,5 +268,5 @@ def test_a_document_of_several_files_is_placed_where_it_begins(tmp_path: Path) -
 
 
 def test_documents_made_in_python_have_numbers() -> None:
-    (conflict,) = rankone.inspect(labelled(("a\nb", "x"), ("c", "y"), ("a\nb", "y"))).conflicts
-    assert str(conflict) == "x in document 1; y in document 3"
+    (conflict,) = rankone.inspect(labelled(("c", "y"), ("a\nb", "x"), ("a\nb", "y"))).conflicts
+    assert (str(conflict), conflict.position) == ("x in document 2; y in document 3", 3)
