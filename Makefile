@@ -61,6 +61,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/approximation.py
 	$(BIN)/python benchmarks/interop.py
 	$(BIN)/python benchmarks/suspects.py
+	$(BIN)/python benchmarks/ceilings_text.py
 	$(BIN)/python benchmarks/constructions.py
 
 # Installed once; again only when what is installed changes.

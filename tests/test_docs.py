@@ -68,6 +68,7 @@ def home(tmp_path: Path) -> Path:
             for s in whole.sentences[part]
         )
         (tmp_path / f"{name}.conll").write_text(text)
+    (tmp_path / "book.txt").write_text("A rose is a rose.\n\nA rose is red.\n")
     (tmp_path / "myf.py").write_text("def centred(x):\n    return x - x.mean(-2, keepdims=True)\n")
     return tmp_path
 

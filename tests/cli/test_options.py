@@ -38,6 +38,7 @@ SPEAK: dict[str, tuple[str, ...]] = {
     "corpus/join.py": ("inspect",),
     "cli/audit_settings.py": ("inspect",),
     "cli/audit_tables.py": ("inspect",),
+    "cli/text_tables.py": ("inspect",),
     "corpus/label_columns.py": ("inspect",),
     "cli/console.py": ("inspect", "memorize"),
     "cli/running.py": ("train", "reproduce"),

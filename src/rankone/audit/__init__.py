@@ -4,6 +4,7 @@ from rankone.audit.findings import Comparison, Duplicate, Evidence, Known, Leak,
 from rankone.audit.inspect import inspect
 from rankone.audit.probabilities import read_probabilities
 from rankone.audit.result import Audit
+from rankone.audit.texts import Passage, TextCeiling, TextConflict, TextFigures
 
 __all__ = [
     "Audit",
@@ -12,8 +13,12 @@ __all__ = [
     "Evidence",
     "Known",
     "Leak",
+    "Passage",
     "Row",
     "Suspect",
+    "TextCeiling",
+    "TextConflict",
+    "TextFigures",
     "inspect",
     "read_probabilities",
 ]

@@ -11,7 +11,8 @@ from typing import Any
 
 from rankone.audit.findings import Duplicate, Evidence, Leak, Suspect
 from rankone.audit.result import Audit
-from rankone.audit.verdict import verdict
+from rankone.audit.texts import Passage, TextConflict, TextFigures
+from rankone.audit.verdict import columns_of, verdict
 from rankone.corpus.conflicts import Conflict
 from rankone.corpus.corpus import PYTHON
 
@@ -21,12 +22,14 @@ BUDGETS = {  # bytes for the findings of each kind: less than 5 MB in all, label
     "conflicts": 1_000_000,
     "duplicates": 700_000,
     "suspects": 1_900_000,  # which quote their evidence
+    "passages": 300_000,
 }
 LABELS = 300  # of the corpus; the task of the next token has a label for every word
 AROUND = 40  # tokens on either side of the one that a finding is about
 LINES = 40  # that are spelled out for a label, or for one side of a leak
 SIDES = 20  # labels of a conflict, rows of evidence, files
 LETTERS = 200  # of a token or a label
+LINE_END = "⏎"  # in a piece of a text
 TEXT = 500  # letters of a row of evidence
 
 FIGURES = (
@@ -46,25 +49,30 @@ def digest(audit: Audit, limit: int = LIMIT) -> Json:
     directories that they have no need of, because a page is sent to people who have others.
     """
     seen = Seen()
-    whole = audit.inputs == (PYTHON,)
+    whole, conflicts = audit.inputs == (PYTHON,), len(audit.conflicts)
+    if audit.text is not None:  # which lists only some
+        conflicts = audit.text.ceiling(audit.text.window).branching
     own = [audit.source] if whole else audit.inputs
-    labels = list(audit.labels.items())
+    labels = list(audit.labels.items()) if audit.text is None else []  # else its vocabulary
+    agreeing = {} if audit.text is None else {"agree": None}  # copies of a text always do
     findings: dict[str, Iterable[Json]] = {
         "leaks": (
-            {"against": i, **_leak(leak, seen)}
+            {"against": i, **_leak(leak, seen), **agreeing}
             for i, comparison in enumerate(audit.against)
             for leak in comparison.leaks
         ),
         "conflicts": (_conflict(conflict, audit, seen) for conflict in audit.conflicts),
-        "duplicates": (_duplicate(duplicate, seen) for duplicate in audit.duplicates),
+        "duplicates": ({**_duplicate(twice, seen), **agreeing} for twice in audit.duplicates),
         "suspects": (_suspect(suspect, seen) for suspect in audit.suspects),
     }
+    if audit.text is not None:
+        findings["passages"] = (_passage(passage, seen) for passage in audit.text.passages)
     found = {
         "verdict": verdict(audit),
         "ok": audit.ok,
         "figures": {
             **{name: getattr(audit, name) for name in FIGURES},
-            "columns": str(audit.columns),
+            "columns": columns_of(audit),
             "labelled": sum(audit.labels.values()),
         },
         "own": [seen.number(name) for name in own[:SIDES]],
@@ -72,6 +80,7 @@ def digest(audit: Audit, limit: int = LIMIT) -> Json:
         "labels": [[_cut(name), count] for name, count in labels[:LABELS]],
         "labels_count": len(labels),
         "ceilings": {name: asdict(ceiling) for name, ceiling in audit.ceilings.items()},
+        "text": None if audit.text is None else _text(audit.text),
         "against": [
             {
                 "files": [seen.number(name) for name in comparison.file.split(", ")],
@@ -86,9 +95,10 @@ def digest(audit: Audit, limit: int = LIMIT) -> Json:
         ],
         "totals": {
             "leaks": sum(len(comparison.leaks) for comparison in audit.against),
-            "conflicts": len(audit.conflicts),
+            "conflicts": conflicts,
             "duplicates": len(audit.duplicates),
             "suspects": len(audit.suspects),
+            **({} if audit.text is None else {"passages": len(audit.text.passages)}),
         },
         "findings": {
             kind: _fitting(items, limit, BUDGETS[kind], seen) for kind, items in findings.items()
@@ -155,19 +165,47 @@ def _leak(leak: Leak, seen: Seen) -> Json:
 
 def _conflict(conflict: Conflict, audit: Audit, seen: Seen) -> Json:
     """Its rows are those of the only file of the corpus, unless it says otherwise."""
-    only = None if conflict.unit == "sentence" else audit.inputs[0]
+    only = audit.inputs[0] if conflict.unit == "line" else None
     sides = [
         {
-            "label": _cut(label),
-            "rows": _rows(
-                seen, zip(conflict.files.get(label, [only] * len(lines)), lines, strict=True)
-            ),
+            "label": _cut(repr(label) if audit.text else label),
+            "rows": {
+                **_rows(
+                    seen, zip(conflict.files.get(label, [only] * len(lines)), lines, strict=True)
+                ),
+                "count": conflict.n_rows(label),
+            },
         }
         for label, lines in islice(conflict.labels.items(), SIDES)
     ]
     at = conflict.position - conflict.start
-    sentence = _sentence(conflict.sentence, at, 1, left_out=conflict.start - 1)
-    return {**sentence, "sides": sides, "sides_count": len(conflict.labels)}
+    whole = isinstance(conflict, TextConflict)
+    sentence = (
+        _sentence(conflict.sentence)
+        if whole
+        else _sentence(conflict.sentence, at, 1, left_out=conflict.start - 1)
+    )
+    return {**sentence, "sides": sides, "sides_count": conflict.n_labels}
+
+
+def _passage(passage: Passage, seen: Seen) -> Json:
+    rows = _rows(seen, ((row.file, row.line) for row in passage.rows))
+    sides = list(passage.continuations.items())[:SIDES]
+    return {
+        **_sentence([passage.text]),
+        "length": passage.length,
+        "rows": {**rows, "count": passage.copies},
+        "next": [[_cut(repr(token)), count] for token, count in sides],
+        "next_count": len(passage.continuations) + passage.others,
+    }
+
+
+def _text(text: TextFigures) -> Json:
+    return {
+        "window": text.window,
+        "enough": text.enough,
+        "ceilings": [row.to_json() for row in text.ceilings],
+    }
 
 
 def _duplicate(duplicate: Duplicate, seen: Seen) -> Json:
@@ -206,7 +244,7 @@ def _sentence(words: Sequence[str], at: int | None = None, run: int = 0, left_ou
     first = max(at - AROUND, 0) if at is not None else 0
     behind = at + run + AROUND if at is not None else 2 * AROUND
     return {
-        "words": [_cut(word) for word in words[first:behind]],
+        "words": [_cut(word.replace("\n", LINE_END)) for word in words[first:behind]],
         "mark": [] if at is None else [at - first, run],
         "cut": [first + left_out, max(len(words) - behind, 0)],
     }

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from rankone.audit.pieces import piece
 from rankone.corpus.ceilings import Ceiling
 from rankone.corpus.conflicts import AROUND
 from rankone.corpus.corpus import Corpus
+from rankone.corpus.tasks import of_texts
 
 SHOWN = 10  # rows that are spelled out
 
@@ -22,13 +24,17 @@ class Row:
     line: int
 
     def __str__(self) -> str:
-        """As compilers print it, so that editors find it."""
-        return f"sentence {self.line}" if self.file is None else f"{self.file}:{self.line}"
+        return self.named("sentence")
+
+    def named(self, unit: str) -> str:
+        """As compilers print it, so that editors find it; `unit` is what was made in Python."""
+        return f"{unit} {self.line}" if self.file is None else f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A sentence that stands in the corpus more than once.
+    """A sentence that stands in the corpus more than once; of a text, ``sentence`` is its
+    beginning, in one piece.
 
     ``agree`` says whether its copies have the same labels.
     """
@@ -129,22 +135,27 @@ def rows_of(corpus: Corpus, sentences: list[int]) -> tuple[Row, ...]:
 
 
 def words_of(corpus: Corpus, sentence: int) -> tuple[str, ...]:
-    """The tokens of a sentence."""
+    """The tokens of a sentence; of a text, its beginning in one piece."""
     first, behind = corpus.offsets[sentence : sentence + 2].tolist()
+    if of_texts(corpus.task):
+        return (piece(corpus, first, behind, of="head"),)
     return tuple(corpus.vocabulary[i] for i in corpus.token_ids[first:behind].tolist())
 
 
-def listed(rows: Sequence[Row]) -> str:
-    """Some rows, file by file, and how many more there are.
+def listed(rows: Sequence[Row], of: int = 0, unit: str = "sentence") -> str:
+    """Some rows, file by file, and how many more there are; if not all are given, there are `of`.
+    `unit` is what was made in Python.
 
     >>> listed([Row("train", 1), Row("train", 9), Row("dev", 4)])
     'train:1, 9; dev:4'
     """
     groups = groupby(rows[:SHOWN], lambda row: row.file)
     parts = [
-        ", ".join([str(next(group)), *(str(row.line) for row in group)]) for _, group in groups
+        ", ".join([next(group).named(unit), *(str(row.line) for row in group)])
+        for _, group in groups
     ]
-    return "; ".join(parts) + (f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else "")
+    more = max(len(rows), of) - len(rows[:SHOWN])
+    return "; ".join(parts) + (f" and {more:,} more" if more else "")
 
 
 def excerpt(words: Sequence[str], at: int | None = None, length: int = 1) -> str:

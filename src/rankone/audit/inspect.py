@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 
 from rankone.arrays import Bools, Floats
-from rankone.audit.duplicates import find_duplicates, first_copies
+from rankone.audit.figures import conflicts_of, figures_of
 from rankone.audit.findings import Suspect
 from rankone.audit.leaks import compare
+from rankone.audit.pieces import unmarked
 from rankone.audit.result import Audit
-from rankone.corpus.ceilings import INPUTS, Ceiling
-from rankone.corpus.conflicts import Conflict, find_conflicts
-from rankone.corpus.contexts import by_sequence, sentences_with_repeats
-from rankone.corpus.corpus import PYTHON, Corpus
+from rankone.corpus.conflicts import Conflict
+from rankone.corpus.contexts import by_sequence
+from rankone.corpus.corpus import Corpus
 from rankone.corpus.distributions import fit_distributions
 from rankone.corpus.join import join
 from rankone.corpus.read import as_corpus
 from rankone.corpus.rows import Column
-from rankone.corpus.tallies import best, best_targets, tally_parts
+from rankone.corpus.tallies import best_targets
+from rankone.corpus.tasks import asks_next, of_texts
 from rankone.errors import SettingError
 from rankone.progress import Progress
 
@@ -58,14 +59,17 @@ def inspect(
         what = f"suspects={suspects}" + (" with probabilities" if probabilities is not None else "")
         raise SettingError(what, remedy="give the number of suspects to list, 1 or more")
     own = join(_corpora(corpus, token_column, label_column) or [as_corpus([])])
+    if looked_for and of_texts(own.task):
+        what = f"suspects are single labels of tokens, which the task {own.task!r} does not have"
+        raise SettingError(what, where=own.source, remedy="leave out suspects")
     others = _corpora(against, token_column, label_column)
     seconds = {"read": own.seconds + sum(other.seconds for other in others)}
     started = time.perf_counter()
     progress("inspect", 0.0)
-    figures = _figures(own)
+    figures = figures_of(own)
     whole, sizes = join([own, *others]), [part.n_sentences for part in (own, *others)]
     side = np.repeat(np.arange(len(sizes)), sizes)  # 0 is the corpus, i > 0 another split
-    if others:
+    if others and not asks_next(own.task):
         figures["conflicts"] = _conflicts_across(whole, side == 0)
     comparisons = []
     for i, other in enumerate(others, 1):
@@ -92,49 +96,7 @@ def _corpora(
     """One corpus or several: a list of paths and corpora is several, of anything else sentences."""
     several = isinstance(given, list | tuple) and all(isinstance(item, ALONE) for item in given)
     items: Any = given if several else [given]
-    return [as_corpus(item, token_column, label_column) for item in items]
-
-
-def _figures(corpus: Corpus) -> dict[str, Any]:
-    """The counts of a corpus, and what contradicts or repeats in it."""
-    counts = np.bincount(corpus.label_ids[corpus.asked])
-    tallies = {name: tally_parts([corpus], look) for name, look in INPUTS.items()}
-    found = {name: best(tally) for name, (tally, _) in tallies.items()}
-    (sequence,) = tallies["sequence"][1]
-    members = found["sequence"].members(sequence, corpus.label_ids)
-    first = first_copies(corpus, sequence)
-    copies = np.bincount(first)
-    longest = int(corpus.lengths.argmax())
-    at_odds = np.unique(corpus.sentence_of[sequence[members]])  # first copies
-    return {
-        "source": corpus.source,
-        "format": corpus.format,
-        "columns": corpus.columns,
-        "scheme": corpus.scheme,
-        "inputs": tuple(PYTHON if file is None else file for file in corpus.files),
-        "sentences": corpus.n_sentences,
-        "tokens": corpus.n_tokens,
-        "vocabulary": len(corpus.vocabulary),
-        "labels": {
-            corpus.label_names[i]: int(counts[i]) for i in np.argsort(-counts, kind="stable")
-        },
-        "longest": corpus.longest,
-        "longest_line": int(corpus.lines[corpus.offsets[longest]]),
-        "longest_file": corpus.files[corpus.file_ids[longest]] or PYTHON,
-        "mean_length": corpus.n_tokens / corpus.n_sentences,
-        "sentences_with_repeated_token": sentences_with_repeats(corpus),
-        "distinct_sentences": int((copies > 0).sum()),
-        "surplus_copies": int(corpus.n_sentences - (copies > 0).sum()),
-        "disagreeing_sequences": len(at_odds),
-        "disagreeing_copies": int(copies[at_odds].sum()),
-        "ceilings": {
-            name: Ceiling.of(of_all.errors, len(corpus.asked)) for name, of_all in found.items()
-        },
-        "conflicts": tuple(find_conflicts(corpus, sequence, members)),
-        "duplicates": find_duplicates(corpus, first, members),
-        "task": corpus.task,
-        "asked": len(corpus.asked),
-    }
+    return [unmarked(as_corpus(item, token_column, label_column)) for item in items]
 
 
 def _conflicts_across(whole: Corpus, own: Bools) -> tuple[Conflict, ...]:
@@ -142,4 +104,4 @@ def _conflicts_across(whole: Corpus, own: Bools) -> tuple[Conflict, ...]:
     contexts = by_sequence(whole)
     members = best_targets(contexts, whole.label_ids).members
     ours = np.unique(contexts[own[whole.sentence_of]])
-    return tuple(find_conflicts(whole, contexts, members[np.isin(contexts[members], ours)]))
+    return conflicts_of(whole, contexts, members[np.isin(contexts[members], ours)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,11 +12,13 @@ import numpy as np
 from rankone.arrays import Bools, Ints
 from rankone.audit.duplicates import first_copies, members_of
 from rankone.audit.findings import Comparison, Known, Leak, Row, rows_of, words_of
+from rankone.audit.pieces import joined
 from rankone.audit.windows import Keys, Neighbourhood
 from rankone.corpus.ceilings import INPUTS, Ceiling
 from rankone.corpus.contexts import by_sequence
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.tallies import Tally, best
+from rankone.corpus.tasks import asks_next
 
 LETTERS = "LM"  # categories of Unicode: letters, and the marks that belong to them
 
@@ -52,7 +55,9 @@ def compare(whole: Corpus, here: Bools, there: Bools, file: str) -> Comparison:
             ("there", there, other, mine),
         )
     }
-    looks = {name: look(whole) for name, look in INPUTS.items()}
+    # Of the next token, what another split says is no label that ours could contradict.
+    inputs = {} if asks_next(whole.task) else INPUTS
+    looks = {name: look(whole) for name, look in inputs.items()}
     ceilings = {
         side: {name: _bound(seen, whole.label_ids, tokens, others) for name, seen in looks.items()}
         for side, tokens, others in (("here", mine, other), ("there", other, mine))
@@ -62,11 +67,17 @@ def compare(whole: Corpus, here: Bools, there: Bools, file: str) -> Comparison:
 
 def first_alike(corpus: Corpus) -> Ints:
     """For each sentence, the first one with the same letters; one without letters is alone."""
-    letters = [letters_of(word) for word in corpus.vocabulary]
-    ids, seen = corpus.token_ids.tolist(), dict[str, int]()
-    bounds = enumerate(pairwise(corpus.offsets.tolist()))
-    texts = ((j, "".join(letters[i] for i in ids[a:b])) for j, (a, b) in bounds)
+    seen: dict[str, int] = {}
+    texts = enumerate(_letters_of_all(corpus))
     return np.array([seen.setdefault(text, j) if text else j for j, text in texts])
+
+
+def _letters_of_all(corpus: Corpus) -> Iterator[str]:
+    bounds = pairwise(corpus.offsets.tolist())
+    if corpus.reading.get("tokenizer") == "bytes":  # of which several may be one letter
+        return (letters_of(joined(corpus, a, b)) for a, b in bounds)
+    letters, ids = [letters_of(word) for word in corpus.vocabulary], corpus.token_ids.tolist()
+    return ("".join(letters[i] for i in ids[a:b]) for a, b in bounds)
 
 
 def letters_of(word: str) -> str:

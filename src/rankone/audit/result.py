@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rankone.audit.findings import Comparison, Duplicate, Suspect
+from rankone.audit.texts.result import TextFigures
 from rankone.corpus.ceilings import Ceiling
 from rankone.corpus.conflicts import Conflict
 from rankone.corpus.corpus import PYTHON
@@ -27,6 +28,10 @@ class Audit:
     ``duplicates`` are sentences that stand in the corpus more than once; ``against`` compares the
     corpus with each other split; ``suspects`` are the tokens most likely to be mislabelled, the
     likeliest first.
+
+    Of a text (task "next"), ``text`` has the ceilings by prefixes and windows, and the passages
+    that stand in it more than once. ``conflicts`` are then contexts with several continuations,
+    those that cost the most errors first.
     """
 
     source: str
@@ -54,6 +59,7 @@ class Audit:
     task: str = "tags"
     asked: int = 0
     longest_file: str = PYTHON
+    text: TextFigures | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -62,8 +68,14 @@ class Audit:
         return not self.conflicts
 
     def to_json(self) -> dict[str, Any]:
-        """All figures; the task and the number of tokens asked only if not all of them are."""
+        """All figures; the task and the number of tokens asked only if not all of them are. Those
+        of a text, whose labels are its tokens, only for texts, and then no labels."""
         found = {"ok": self.ok, **asdict(self)}
+        if self.text is None:
+            del found["text"]
+        else:
+            found["text"] = self.text.to_json()
+            del found["labels"]
         return found if self.task != "tags" else {k: found[k] for k in found if k not in ASKED}
 
     def __repr__(self) -> str:

@@ -22,9 +22,10 @@ class ReviewRow:
     """One finding in one place; ``accept`` is empty until a person marks it.
 
     ``kind`` is suspect, conflict, duplicate, leak or near-leak. The last three are about a whole
-    sentence and have no token. ``position`` is the place of the token in its sentence, from 1.
-    ``token``, ``label`` and ``proposal`` may be those of several tokens, with blanks between them.
-    ``origin`` says where the row was read from; it is not written.
+    sentence and have no token; nor have conflicts between the labels of documents. ``position`` is
+    the place of the token in its sentence, from 1. ``token``, ``label`` and ``proposal`` may be
+    those of several tokens, with blanks between them. ``origin`` says where the row was read from;
+    it is not written.
     """
 
     file: str
@@ -89,19 +90,20 @@ def _suspect(found: Suspect) -> ReviewRow:
 def _conflict(found: Conflict, file: str) -> Iterator[ReviewRow]:
     most = max(found.labels, key=lambda label: len(found.labels[label]))
     proposal = most if 2 * len(found.labels[most]) > sum(map(len, found.labels.values())) else ""
+    whole = not found.token  # the document, not a token of it
     for label, lines in found.labels.items():
         files = found.files.get(label, [file] * len(lines))
         for place, line in zip(files, lines, strict=True) if label != proposal else ():
             yield ReviewRow(
                 file=place,
                 line=line,
-                position=found.position,
-                sentence=_excerpt(found.sentence, found.position - found.start),
+                position=None if whole else found.position,
+                sentence=_excerpt(found.sentence, 0 if whole else found.position - found.start),
                 token=found.token,
                 label=label,
                 proposal=proposal,
                 kind="conflict",
-                evidence=f"the same sentence has {found}",
+                evidence=f"the same {'document' if whole else 'sentence'} has {found}",
             )
 
 

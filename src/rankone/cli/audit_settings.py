@@ -16,7 +16,9 @@ from rankone.errors import OutputError, SettingError
 from rankone.files import check_place
 
 if TYPE_CHECKING:
+    from rankone.audit import Audit
     from rankone.audit.gate import Gate
+    from rankone.cli.options import TextReading
 
 PAGE = b"<!doctype html"
 ROWS = (".csv", ".tsv", ".jsonl")
@@ -45,11 +47,13 @@ class Given:
                 yield f"--{option}", str(path)
 
 
-def check_find(given: Given) -> Gate | None:
+def check_find(given: Given, reading: TextReading | None = None) -> Gate | None:
     """Refuse what makes no sense; the gate, if there is one."""
     from rankone.audit.gate import Gate
 
     gate = None if given.fail_on is None else Gate.parse(given.fail_on)
+    if reading is not None and reading.task != "tags":
+        _check_text(given, reading, gate)
     if gate is not None and gate.of_splits and not given.against:
         raise SettingError(
             f"--fail-on {','.join(gate.of_splits)}, but there is no other split",
@@ -75,6 +79,41 @@ def check_find(given: Given) -> Gate | None:
     _check_read(given)
     _check_written(given, [("--rows", given.rows), ("--out", given.out)])
     return gate
+
+
+def _check_text(given: Given, reading: TextReading, gate: Gate | None) -> None:
+    """What texts do not have: labels of tokens, and with the next token no labels at all."""
+    asked = {
+        "--suspects": bool(given.suspects),
+        "--probabilities": given.probabilities is not None,
+        "--fail-on suspects": gate is not None and gate.score is not None,
+    }
+    if reading.task == "next":
+        asked |= {
+            "--rows": given.rows is not None,
+            "--label-column": reading.label_column is not None,
+        }
+    for option, chosen in asked.items():
+        if chosen:
+            raise SettingError(
+                f"{option} is about labels of tokens, and --task {reading.task} has none",
+                remedy=f"leave out {option}, or choose another task",
+            )
+
+
+def check_listed(audit: Audit, gate: Gate) -> None:
+    """No comparison with a baseline if not all conflicts are listed: others could take their
+    places."""
+    if audit.text is None or "conflicts" not in gate.kinds:
+        return
+    row = audit.text.ceiling(audit.text.window)
+    if row.branching > len(audit.conflicts):
+        raise SettingError(
+            f"{row.branching:,} contexts with several continuations, of which only "
+            f"{len(audit.conflicts):,} are listed: a baseline cannot hold them",
+            where=audit.source,
+            remedy="leave out conflicts from --fail-on, or inspect a longer --window",
+        )
 
 
 def check_apply(given: Given, rows: Path) -> Path:

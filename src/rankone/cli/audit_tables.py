@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rankone.audit import Audit, Comparison, Leak
 from rankone.audit.findings import Row, excerpt, listed
+from rankone.audit.verdict import columns_of
 from rankone.cli.console import print_lines, print_table, scheme_lines
+from rankone.cli.text_tables import show_ceilings, show_conflicts, show_passages
+from rankone.corpus.tasks import of_texts
 from rankone.plural import plural
 
 if TYPE_CHECKING:
@@ -20,6 +23,13 @@ INPUTS = {
     "multiset": "token and multiset of tokens",
     "prefix": "the sentence up to the token (causal)",
     "sequence": "the whole sentence and the position",
+}
+DOCUMENT = {  # of which the last token is asked for the label
+    "majority": "nothing: the most frequent label",
+    "token": "the last token alone",
+    "set": "last token and set of tokens",
+    "multiset": "last token and multiset of tokens",
+    "sequence": "the whole document",
 }
 SHOWN = 10  # findings of a kind
 KNOWN = {
@@ -39,9 +49,15 @@ def show(audit: Audit, asked: str, remarks: Sequence[str] = ()) -> None:
     for comparison in audit.against:
         _show_comparison(audit, comparison)
     _show_leaks(audit)
-    _show_conflicts(audit)
-    _show_duplicates(audit)
-    _show_suspects(audit)
+    if audit.text is None:
+        _show_conflicts(audit)
+        _show_duplicates(audit)
+    else:
+        show_passages(audit.text)
+        show_conflicts(audit.text, audit.conflicts)
+        _show_duplicates(audit)
+    if not of_texts(audit.task):
+        _show_suspects(audit)
 
 
 def show_applied(applied: Applied, title: str) -> None:
@@ -62,44 +78,60 @@ def show_applied(applied: Applied, title: str) -> None:
 
 
 def _show_figures(audit: Audit) -> None:
-    where = "sentence" if audit.format == "python" else "line"
+    one = _unit(audit)
+    where = one if audit.format == "python" else "line"
     place = f"{where} {audit.longest_line:,}"
     place += f" of {audit.longest_file}" if len(audit.inputs) > 1 else ""
     copies = plural(audit.disagreeing_copies, "copy", "copies")
     share = audit.sentences_with_repeated_token / audit.sentences
+    read = columns_of(audit)
+    repeated = f"{audit.sentences_with_repeated_token:,} ({share:.2%})"
+    at_odds = f"{audit.disagreeing_sequences:,} ({copies})"
     print_table(
         audit.source if audit.format == "python" else f"{audit.source} ({audit.format})",
         [
-            *([("read from", str(audit.columns))] if str(audit.columns) else []),
-            ("sentences", f"{audit.sentences:,}"),
+            *([("read from", read)] if read else []),
+            (f"{one}s", f"{audit.sentences:,}"),
             ("tokens", f"{audit.tokens:,}"),
             ("different tokens", f"{audit.vocabulary:,}"),
-            ("longest sentence", f"{plural(audit.longest, 'token')} ({place})"),
+            (f"longest {one}", f"{plural(audit.longest, 'token')} ({place})"),
             ("mean length", f"{audit.mean_length:.2f}"),
-            (
-                "sentences with a repeated token",
-                f"{audit.sentences_with_repeated_token:,} ({share:.2%})",
-            ),
-            ("surplus copies of a sentence", f"{audit.surplus_copies:,}"),
-            ("repeated sentences at odds", f"{audit.disagreeing_sequences:,} ({copies})"),
+            *([("sentences with a repeated token", repeated)] if one == "sentence" else []),
+            (f"surplus copies of a {one}", f"{audit.surplus_copies:,}"),
+            *([(f"repeated {one}s at odds", at_odds)] if audit.text is None else []),
         ],
     )
+    if audit.text is not None:
+        show_ceilings(audit.text)
+        return
+    of = audit.tokens if one == "sentence" else audit.asked
     print_table(
         "Labels",
-        [(name, f"{n:,}", f"{n / audit.tokens:.2%}") for name, n in audit.labels.items()],
-        ("label", "tokens", "share"),
+        [(name, f"{n:,}", f"{n / of:.2%}") for name, n in audit.labels.items()],
+        ("label", "tokens" if one == "sentence" else "documents", "share"),
     )
     print_table(
         "Ceilings: the best any function of this input can do",
         [
             (seen, f"{audit.ceilings[key].accuracy:.4%}", f"{audit.ceilings[key].errors:,}")
-            for key, seen in INPUTS.items()
+            for key, seen in _inputs(audit).items()
         ],
         ("input", "accuracy", "errors"),
     )
 
 
+def _unit(audit: Audit) -> str:
+    """What the corpus consists of."""
+    return "document" if of_texts(audit.task) else "sentence"
+
+
+def _inputs(audit: Audit) -> Mapping[str, str]:
+    return DOCUMENT if of_texts(audit.task) else INPUTS
+
+
 def _show_comparison(audit: Audit, found: Comparison) -> None:
+    one = _unit(audit)
+
     def cell(side: str, name: str) -> str:
         known = found.known[side]
         count, of = getattr(known, name), "tokens" if name not in ("exact", "near") else "sentences"
@@ -107,47 +139,58 @@ def _show_comparison(audit: Audit, found: Comparison) -> None:
 
     print_table(
         f"Known from the other split (here: {audit.source}; there: {found.file})",
-        [(words, cell("here", name), cell("there", name)) for name, words in KNOWN.items()],
+        [
+            (words.replace("sentence", one), cell("here", name), cell("there", name))
+            for name, words in KNOWN.items()
+        ],
         ("what the other split has", "of here", "of there"),
     )
+    if audit.text is not None:
+        return
     print_table(
         f"Ceilings of a model that has memorised the other split ({found.file})",
         [
             (seen, *(f"{found.ceilings[side][key].accuracy:.4%}" for side in ("here", "there")))
-            for key, seen in INPUTS.items()
+            for key, seen in _inputs(audit).items()
         ],
         ("input", "here", "there"),
     )
 
 
 def _show_leaks(audit: Audit) -> None:
-    leaks = [leak for comparison in audit.against for leak in comparison.leaks]
+    leaks, one = [leak for comparison in audit.against for leak in comparison.leaks], _unit(audit)
     if not audit.against:
         return
     counts = {kind: sum(leak.kind == kind for leak in leaks) for kind in ("exact", "near")}
     _show_some(
-        f"Leaks: {plural(len(leaks), 'sentence')} in another split too "
+        f"Leaks: {plural(len(leaks), one)} in another split too "
         f"({counts['exact']:,} exact, {counts['near']:,} near)"
         if leaks
-        else "No leaks: no sentence stands in another split.",
+        else f"No leaks: no {one} stands in another split.",
         [
-            (_leak(leak), excerpt(leak.sentence))
+            (_leak(leak, audit), excerpt(leak.sentence))
             for leak in sorted(leaks, key=lambda leak: leak.kind)[:SHOWN]
         ],
         len(leaks),
     )
 
 
-def _leak(leak: Leak) -> str:
-    return f"{leak.kind}: {listed(leak.here)} and {listed(leak.there)}{AGREE[leak.agree]}"
+def _leak(leak: Leak, audit: Audit) -> str:
+    agree = AGREE[leak.agree] if audit.text is None else ""
+    here, there = (listed(rows, unit=_unit(audit)) for rows in (leak.here, leak.there))
+    return f"{leak.kind}: {here} and {there}{agree}"
 
 
 def _show_conflicts(audit: Audit) -> None:
     found = audit.conflicts
+    if of_texts(audit.task):
+        title = f"Conflicts: {plural(len(found), 'document')} with several labels"
+        none = "No conflicts: equal documents have equal labels."
+    else:
+        title = f"Conflicts: {plural(len(found), 'place')} in equal sentences"
+        none = "No conflicts: the sequence determines every label."
     _show_some(
-        f"Conflicts: {plural(len(found), 'place')} in equal sentences"
-        if found
-        else "No conflicts: the sequence determines every label.",
+        title if found else none,
         [(str(conflict), conflict.excerpt()) for conflict in found[:SHOWN]],
         len(found),
     )
@@ -155,10 +198,11 @@ def _show_conflicts(audit: Audit) -> None:
 
 def _show_duplicates(audit: Audit) -> None:
     found = audit.duplicates
+    one, agree = _unit(audit), AGREE if audit.text is None else dict.fromkeys(AGREE, "")
     _show_some(
-        f"Duplicates: {plural(len(found), 'sentence')} more than once" if found else "",
+        f"Duplicates: {plural(len(found), one)} more than once" if found else "",
         [
-            (f"{listed(twice.rows)}{AGREE[twice.agree]}", excerpt(twice.sentence))
+            (f"{listed(twice.rows, unit=one)}{agree[twice.agree]}", excerpt(twice.sentence))
             for twice in found[:SHOWN]
         ],
         len(found),

@@ -87,7 +87,8 @@ def inspect(
 ) -> None:
     """Find contradicting rows, leaks, likely errors, and the best possible score.
 
-    The score is the best accuracy that any model could reach on these labels, by what it sees.
+    The score is the best accuracy that any model could reach on these labels, by what it sees. For
+    --task next: accuracy, entropy and perplexity, by prefixes and windows, and repeated passages.
     """
     from rankone.cli import audit_settings
 
@@ -97,7 +98,7 @@ def inspect(
     if apply is not None:
         _correct(files[0], apply, audit_settings.check_apply(given, apply), reading, output)
         return
-    gate = audit_settings.check_find(given)
+    gate = audit_settings.check_find(given, reading)
     from rankone.audit.baseline import Baseline
     from rankone.audit.inspect import inspect
     from rankone.cli import audit_tables, console
@@ -126,6 +127,8 @@ def inspect(
             probabilities=chances,
             progress=progress,
         )
+        if gate is not None and known is not None:
+            audit_settings.check_listed(audit, gate)
         failures = () if gate is None else gate.failures(audit, known)
         progress("write", 0.0)
         if rows is not None:

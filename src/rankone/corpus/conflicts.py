@@ -37,11 +37,23 @@ class Conflict:
         return asdict(self)
 
     def __str__(self) -> str:
+        return f"{self.token!r} (token {self.position}): {self.sides()}"
+
+    def sides(self) -> str:
         """A few lines for each label, and the number of others."""
-        sides = [f"{label} {self._lines(label)}" for label in islice(self.labels, SHOWN)]
-        if len(self.labels) > SHOWN:
-            sides.append(f"and {len(self.labels) - SHOWN:,} more labels")
-        return f"{self.token!r} (token {self.position}): {'; '.join(sides)}"
+        sides = [f"{label} {self.places(label)}" for label in islice(self.labels, SHOWN)]
+        if self.n_labels > SHOWN:
+            sides.append(f"and {self.n_labels - SHOWN:,} more labels")
+        return "; ".join(sides)
+
+    @property
+    def n_labels(self) -> int:
+        """How many different labels it has."""
+        return len(self.labels)
+
+    def n_rows(self, label: str) -> int:
+        """How many rows have this label."""
+        return len(self.labels[label])
 
     def excerpt(self) -> str:
         """The part of the sentence around the token, which is in brackets."""
@@ -50,15 +62,17 @@ class Conflict:
         parts = ["..."] * (at > AROUND) + before + [f"[{self.token}]"] + after
         return " ".join(parts + ["..."] * (at + AROUND + 1 < len(self.sentence)))
 
-    def _lines(self, label: str) -> str:
+    def places(self, label: str, at_most: int = SHOWN) -> str:
+        """The first lines with this label, and how many more there are."""
         lines = self.labels[label]
         files = self.files.get(label, [""] * len(lines))
-        shown = list(zip(files, lines, strict=True))[:SHOWN]
+        shown = list(zip(files, lines, strict=True))[:at_most]
         parts = [
             _listed(self.unit, [line for _, line in group]) + (f" of {file}" if file else "")
             for file, group in groupby(shown, lambda pair: pair[0])
         ]
-        more = f" and {len(lines) - SHOWN:,} more" if len(lines) > SHOWN else ""
+        rows = self.n_rows(label)
+        more = f" and {rows - len(shown):,} more" if rows > len(shown) else ""
         return f"{'on' if self.unit == 'line' else 'in'} {', '.join(parts)}{more}"
 
 

@@ -114,3 +114,13 @@ def task_of(name: str) -> Task:
     if name not in TASKS:
         raise SettingError(f"unknown task {name!r}", remedy=f"choose one of {', '.join(TASKS)}")
     return TASKS[name]
+
+
+def of_texts(name: str) -> bool:
+    """Whether a corpus of this task holds texts."""
+    return name in TASKS and TASKS[name].text
+
+
+def asks_next(name: str) -> bool:
+    """Whether the labels of this task are the tokens that follow in a text."""
+    return of_texts(name) and not TASKS[name].from_labels

@@ -4,7 +4,9 @@
 // they become text nodes and attributes of fixed meaning, never HTML.
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const KINDS = ["leaks", "conflicts", "duplicates", "suspects"];
+const TASK = data.figures.task, OF_TEXTS = TASK === "next" || TASK === "class", ONE = OF_TEXTS ? "document" : "sentence";
+const ABSENT = [OF_TEXTS && "suspects", !data.text && "passages"].filter(Boolean);
+const KINDS = ["leaks", "passages", "conflicts", "duplicates", "suspects"].filter((kind) => !ABSENT.includes(kind));
 const FIRST = 20, MORE = 100; // findings of a list at first, and with every "show more"
 const INPUTS = { // what a model may see, from least to most
   majority: "nothing: the most frequent label",
@@ -13,6 +15,30 @@ const INPUTS = { // what a model may see, from least to most
   multiset: "token and multiset of tokens",
   prefix: "the sentence up to the token",
   sequence: "the whole sentence and the position",
+};
+
+const OF_DOCUMENTS = {
+  majority: "nothing: the most frequent label",
+  token: "the last token alone",
+  set: "last token and set of tokens",
+  multiset: "last token and multiset of tokens",
+  sequence: "the whole document",
+};
+const LEAKS = "Documents that another split holds too. An exact leak is the same tokens; a near one differs in case, digits, punctuation or spaces only.";
+const NOTES = { // where a corpus of texts needs other words
+  next: {
+    ceilings: "The best that any model of the next token can do on this text, by how many tokens it sees. A prefix is all of the document so far.",
+    leaks: LEAKS,
+    conflicts: "Contexts that go on in different ways, those that cost the most errors first.",
+    duplicates: "Documents that stand in the corpus more than once.",
+  },
+  class: {
+    ceilings: "How many labels the best model must get wrong, by what it sees of the document.",
+    labels: "How often each label is that of a document.",
+    leaks: LEAKS,
+    conflicts: "Equal documents with different labels. At most one of the labels can be learnt.",
+    duplicates: "Documents that stand in the corpus more than once.",
+  },
 };
 
 // Small things -----------------------------------------------------------------------------------
@@ -69,7 +95,7 @@ function sentence(finding, mark) {
 }
 
 function lines(i, numbers) {
-  const unit = (i === null ? "sentence" : "line") + (numbers.length > 1 ? "s" : "");
+  const unit = (i === null ? ONE : "line") + (numbers.length > 1 ? "s" : "");
   return [...(i === null ? [] : [file(i), " "]), `${unit} ${numbers.join(", ")}`];
 }
 
@@ -96,6 +122,15 @@ const DRAW = {
       sentence(conflict, (token) => el("mark", {}, token)),
       terms([...conflict.sides.map((side) => [chip(side.label), places(side.rows)]),
         ...(more ? [["…", `and ${plural(more, "more label")}`]] : [])]),
+    ];
+  },
+  passages: (passage) => {
+    const more = passage.next_count - passage.next.length;
+    const chips = passage.next.map(([token, count]) => el("span", {}, chip(token), ` ${number(count)}`));
+    return [
+      el("div", {class: "head"}, el("span", {class: "rank"}, plural(passage.length, "token")), el("span", {}, plural(passage.rows.count, "copy", "copies"))),
+      sentence(passage),
+      terms([["at", places(passage.rows)], ["then", ...between(chips), more ? ` and ${number(more)} more` : ""]]),
     ];
   },
   duplicates: (duplicate) => [
@@ -137,7 +172,7 @@ for (const kind of KINDS) data.findings[kind].forEach((finding, i) => {
   finding.rank = i + 1;
   finding.names = new Set(rowsOf(finding).flatMap((rows) => rows.at.map(([i]) => data.files[i])));
   if ("file" in finding) finding.names.add(data.files[finding.file]);
-  finding.tags = new Set([...(finding.labels || []), ...(finding.proposals || []), ...(finding.sides || []).map((side) => side.label)]);
+  finding.tags = new Set(data.text ? [] : [...(finding.labels || []), ...(finding.proposals || []), ...(finding.sides || []).map((side) => side.label)]);
   finding.text = fold([finding.words.join(" "), ...[...finding.names].filter(Boolean)].join("\n"));
 });
 
@@ -174,31 +209,43 @@ function list(found, kind) {
 // The parts that stay as they are --------------------------------------------------------------------
 
 function drawHeader() {
-  const {figures} = data, unit = figures.format === "python" ? "sentence" : "line";
+  const {figures} = data, unit = figures.format === "python" ? ONE : "line";
   $("#verdict").dataset.ok = data.ok;
   const rest = data.own_count - data.own.length;
   $("#sources").append("Corpus: ", ...between(data.own.map(file)), rest ? ` and ${number(rest)} more` : "",
     ...(data.against.length ? [". Compared with: ", ...between(data.against.map((other) => el("span", {}, between(other.files.map(file)))))] : []), ".");
   const facts = [
-    ["sentences", number(figures.sentences)],
+    [ONE + "s", number(figures.sentences)],
     ["tokens", number(figures.tokens)],
     ["different tokens", number(figures.vocabulary)],
-    ...(figures.labelled === figures.tokens ? [] : [["labelled tokens", number(figures.labelled)]]),
-    [`tokens in the longest sentence (${unit}\u00a0${figures.longest_line})`, number(figures.longest)],
-    ["tokens per sentence", figures.mean_length.toFixed(2)],
-    ["sentences with a repeated token", number(figures.sentences_with_repeated_token)],
-    ["surplus copies of a sentence", number(figures.surplus_copies)],
-    ["repeated sentences at odds", number(figures.disagreeing_sequences)],
+    ...(OF_TEXTS || figures.labelled === figures.tokens ? [] : [["labelled tokens", number(figures.labelled)]]),
+    [`tokens in the longest ${ONE} (${unit}\u00a0${figures.longest_line})`, number(figures.longest)],
+    [`tokens per ${ONE}`, figures.mean_length.toFixed(2)],
+    ...(OF_TEXTS ? [] : [["sentences with a repeated token", number(figures.sentences_with_repeated_token)]]),
+    [`surplus copies of a ${ONE}`, number(figures.surplus_copies)],
+    ...(data.text ? [] : [[`repeated ${ONE}s at odds`, number(figures.disagreeing_sequences)]]),
   ];
   $("#figures").append(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
   const how = [figures.format === "python" ? "" : figures.format, figures.columns, figures.scheme ? `entity tags in ${figures.scheme}` : ""].filter(Boolean);
   $("#made").append(`Made by rankone ${data.version}.`, ...(how.length ? [" Read as ", ...shown(how.join(", ")), "."] : []));
 }
 
-const ordered = (ceilings) => [...new Set([...Object.keys(INPUTS), ...Object.keys(ceilings)])].filter((name) => name in ceilings);
-const input = (name) => el("th", {scope: "row"}, INPUTS[name] || name);
+const SEEN = TASK === "class" ? OF_DOCUMENTS : INPUTS;
+const ordered = (ceilings) => [...new Set([...Object.keys(SEEN), ...Object.keys(ceilings)])].filter((name) => name in ceilings && (TASK !== "class" || name in SEEN));
+const input = (name) => el("th", {scope: "row"}, SEEN[name] || name);
+
+function drawText() {
+  const {ceilings, enough} = data.text;
+  const seen = (row) => el("th", {scope: "row"}, row.window ? plural(row.window, "token") : "prefix");
+  $("#ceilings").append(table(["a model that sees", "", "contexts", "determined", "must get wrong", "can reach", "bits per token", "perplexity at least"], ceilings.map((row) =>
+    [seen(row), el("td", {class: "bar", share: 1 - row.accuracy}), number(row.contexts), `${number(row.determined)} (${percent(row.share)})`, number(row.errors),
+      percent(row.accuracy, 4), Number(row.bits.toPrecision(4)).toString(), Number(row.perplexity.toPrecision(6)).toString()])),
+  el("p", {class: "note"}, `Windows of ${plural(enough, "token")} or more say as much as prefixes.`));
+  $("#labels").remove();
+}
 
 function drawOverview() {
+  if (data.text) return drawText();
   const most = Math.max(1, ...Object.values(data.ceilings).map((ceiling) => ceiling.errors));
   $("#ceilings").append(table(["a model that sees", "", "must get wrong", "can reach"], ordered(data.ceilings).map((name) => {
     const {accuracy, errors} = data.ceilings[name];
@@ -208,7 +255,7 @@ function drawOverview() {
     const share = count / data.figures.labelled;
     return [el("th", {scope: "row"}, chip(label)), el("td", {class: "bar", "data-hue": hue(label), share}), number(count), percent(share)];
   });
-  const head = ["label", "", "tokens", "share"], several = 15, rest = data.labels_count - rows.length;
+  const head = ["label", "", OF_TEXTS ? "documents" : "tokens", "share"], several = 15, rest = data.labels_count - rows.length;
   $("#labels output").textContent = number(data.labels_count);
   $("#labels").append(table(head, rows.slice(0, several)));
   if (rows.length > several) $("#labels").append(el("details", {}, el("summary", {}, plural(rows.length - several, "more label")),
@@ -220,15 +267,16 @@ function drawComparison(other) {
   const cell = (n, of) => el("td", {class: "number share", share: of ? n / of : 0}, number(n), " ", el("small", {}, `of ${number(of)} (${percent(of ? n / of : 0)})`));
   const row = (name, key, of) => [el("th", {scope: "row"}, name), ...sides.map((side) => cell(known[side][key], known[side][of]))];
   const group = (name) => el("tr", {class: "group"}, el("th", {colspan: 3, scope: "colgroup"}, name));
+  const more = ordered(ceilings.here);
   const grid = table(["", "of this corpus, the other split holds", "of the other split, this corpus holds"], [
-    row("sentences, exactly", "exact", "sentences"),
-    row("sentences, nearly", "near", "sentences"),
+    row(`${ONE}s, exactly`, "exact", "sentences"),
+    row(`${ONE}s, nearly`, "near", "sentences"),
     row("tokens, by their word", "words", "tokens"),
     row("tokens, by word and neighbours", "windows", "tokens"),
-    row("tokens, by the whole sentence", "contexts", "tokens"),
+    row(`tokens, by the whole ${ONE}`, "contexts", "tokens"),
   ]);
-  grid.querySelector("tbody").append(group("Best accuracy of a model that has memorised the other side and sees"),
-    ...ordered(ceilings.here).map((name) => el("tr", {}, input(name), sides.map((side) => {
+  if (more.length) grid.querySelector("tbody").append(group("Best accuracy of a model that has memorised the other side and sees"),
+    ...more.map((name) => el("tr", {}, input(name), sides.map((side) => {
       const {accuracy, errors} = ceilings[side][name];
       return el("td", {class: "number share", share: 0}, percent(accuracy, 4), " ", el("small", {}, `(${number(errors)} wrong)`));
     }))));
@@ -239,7 +287,7 @@ function drawNotes() {
   for (const kind of KINDS) {
     const total = data.totals[kind], held = data.findings[kind].length;
     if (held < total) $("#" + kind).append(el("p", {class: "left-out"},
-      `This page holds the first ${number(held)} of ${number(total)}; the rows file and --json list all.`));
+      `This page holds the first ${number(held)} of ${number(total)}; ${data.text ? "--json may list more" : "the rows file and --json list all"}.`));
     if (kind === "leaks") $("#leaks").append(...data.against.map(drawComparison));
     else $("#" + kind).append(el("div", {class: "list"}));
   }
@@ -257,6 +305,7 @@ function drawFilters() {
   fields.file.append(...data.files.map((name) => el("option", {value: name}, name)));
   fields.file.parentElement.hidden = data.files.length < 2;
   fields.score.parentElement.hidden = !data.totals.suspects;
+  fields.label.parentElement.hidden = Boolean(data.text);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", () => { writeAddress(); render(); });
   form.addEventListener("reset", () => setTimeout(() => { writeAddress(); render(); }));
@@ -310,6 +359,11 @@ function render() {
 
 // All of it ----------------------------------------------------------------------------------------------
 
+for (const kind of ABSENT) {
+  $("#" + kind).remove();
+  form.querySelector(`[value=${kind}]`).parentElement.remove();
+}
+for (const [section, note] of Object.entries(NOTES[TASK] || {})) $(`#${section} .note`).textContent = note;
 drawHeader();
 drawOverview();
 drawNotes();
