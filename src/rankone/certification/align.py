@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import reprlib
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from rankone.arrays import Ints
 from rankone.corpus import Corpus
-from rankone.corpus.read import as_corpus
+from rankone.corpus.read import corpus_like
 from rankone.errors import CorpusError, SettingError
 from rankone.nn import Model
 from rankone.nn.exact import ExactModel
@@ -24,9 +23,7 @@ def taken(model: Any, corpus: Any) -> Corpus:
             f"a model cannot be {reprlib.repr(model)}",
             remedy="give rankone.load(directory), or the model that memorize made (result.model)",
         )
-    if isinstance(corpus, str | os.PathLike):
-        return model.read(corpus, labelled=True)
-    return corpus if isinstance(corpus, Corpus) else as_corpus(corpus)
+    return corpus_like(corpus, model.reading, model.labels, labelled=True)
 
 
 def align(model: Model | ExactModel, corpus: Corpus) -> tuple[Ints, Ints]:

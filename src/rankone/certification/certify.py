@@ -38,6 +38,7 @@ from rankone.certification.reasons import reason
 from rankone.certification.referee import Referee
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
+from rankone.corpus.read import corpus_like
 from rankone.deadline import time_left, time_limit
 from rankone.decimals import ceiled, floored
 from rankone.errors import ModelError, SettingError
@@ -118,11 +119,8 @@ def left_of(model: Model | ExactModel, corpus: Corpus, sentences: Any) -> Forgot
             "an exact model has no gates that could forget",
             remedy="leave out forgotten (certify --forgotten)",
         )
-    if isinstance(sentences, str | os.PathLike):
-        sentences = model.read(sentences)
-    elif not isinstance(sentences, Corpus):
-        sentences = Corpus.from_sentences(sentences)
-    return find_forgotten(model, corpus, sentences)
+    given = corpus_like(sentences, model.reading, model.labels, labelled=None)
+    return find_forgotten(model, corpus, given)
 
 
 def prove(

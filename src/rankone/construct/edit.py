@@ -27,6 +27,8 @@ from rankone.construct.memorize import memorize, seeded
 from rankone.construct.problem import RESERVE, position_rows
 from rankone.construct.verify import check_outputs, outputs
 from rankone.corpus import Corpus
+from rankone.corpus.read import corpus_like
+from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import CorpusError, ModelError, SettingError
 from rankone.nn import Evaluator, Model, TokenClassifier
 from rankone.nn.memory import Made, Memory
@@ -169,6 +171,7 @@ def _remembered(model: Model, memory: Memory) -> Corpus:
         lines=np.repeat(np.arange(1, len(lengths) + 1), lengths),
         files=(None,),
         file_ids=np.zeros(len(lengths), np.int64),
+        task=model.task.name,
         reading=model.reading,
     )
 
@@ -188,14 +191,15 @@ def _forgotten(model: Model, corpus: Corpus, sentences: Sentences | None) -> Int
     if sentences is None:
         return np.empty(0, np.int64)
     finder, found = Finder(corpus), []
+    unit = "document" if model.task.text else "sentence"
     for words, labels, place in _wanted(model, sentences):
         copies = finder.copies(words, labels)
         if not len(copies):
             alike = labels is not None and len(finder.copies(words, None))
             raise CorpusError(
-                f"{_shown(words)} stands in the model's corpus with other labels only"
+                f"{_shown(model, words)} stands in the model's corpus with other labels only"
                 if alike
-                else f"{_shown(words)} is not a sentence of the model's corpus",
+                else f"{_shown(model, words)} is not a {unit} of the model's corpus",
                 where=place,
                 remedy="give its labels as they are there, or none" if alike else "leave it out",
             )
@@ -207,7 +211,8 @@ def _wanted(
     model: Model, sentences: Sentences
 ) -> Iterator[tuple[Sequence[str], list[str | None] | None, str]]:
     """Words, labels (None: whatever they are) and place of every sentence to forget."""
-    if isinstance(sentences, list | tuple) and all(map(_is_words, sentences)):
+    kinds = list if "tokenizer" in model.reading else list | tuple  # (text, label) is a tuple
+    if isinstance(sentences, list | tuple) and all(_is_words(x, kinds) for x in sentences):
         yield from ((words, None, f"sentence {i + 1}") for i, words in enumerate(sentences))
         return
     given = _read(model, sentences)
@@ -218,23 +223,18 @@ def _wanted(
         yield words, labels, given.place(a)
 
 
-def _is_words(given: object) -> bool:
-    return isinstance(given, list | tuple) and all(isinstance(word, str) for word in given)
+def _is_words(given: object, kinds: Any) -> bool:
+    return isinstance(given, kinds) and all(isinstance(word, str) for word in given)
 
 
 def _read(model: Model, sentences: Sentences, *, labelled: bool | None = None) -> Corpus:
     """Files are read as the model's own corpus was."""
-    if isinstance(sentences, str | os.PathLike):
-        found = model.read(sentences, labelled=labelled)
-    elif isinstance(sentences, Corpus):
-        found = sentences
-    else:
-        found = Corpus.from_sentences(sentences)
-    return found.check_labelled() if labelled else found
+    return corpus_like(sentences, model.reading, model.labels, labelled=labelled)
 
 
-def _shown(words: Sequence[str]) -> str:
-    return repr(" ".join(words[:SHOWN]) + (" ..." if len(words) > SHOWN else ""))
+def _shown(model: Model, words: Sequence[str]) -> str:
+    join = " ".join if (name := model.reading.get("tokenizer")) is None else tokenizer_of(name).join
+    return repr(join(words[:SHOWN]) + (" ..." if len(words) > SHOWN else ""))
 
 
 def _verified(found: Changed, cut: Splice) -> int | None:
