@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from rankone.corpus.tokenizers import tokenizer_of
@@ -59,39 +60,36 @@ def text_tokenizer(
 def split_otherwise(
     tokenizer: RankOneTokenizer, vocabulary: Sequence[str], name: str, *, lower: bool = False
 ) -> list[str]:
-    """Texts, made of all tokens of the vocabulary, that `tokenizer` splits otherwise than rankone
-    does."""
+    """Texts, made of all tokens of the vocabulary (in capitals, if case does not matter), that
+    `tokenizer` splits otherwise than rankone does."""
     ours, found = tokenizer_of(name), []
     row = {token: i for i, token in enumerate(vocabulary)}
     for i in range(0, len(vocabulary), SAMPLE):
         text = ours.join(vocabulary[i : i + SAMPLE])
         try:
-            data = ours.encode(text).decode()
+            given = ours.encode(text).decode()
+            given, text = (given.upper(), text.upper().lower()) if lower else (given, text)
             split = ours.split(text, "")
         except (UnicodeDecodeError, CorpusError):
             continue  # no text: half of a character, for instance
-        wanted = [row.get(token, len(row)) for token in split]
-        ids = tokenizer.backend_tokenizer.encode(data.upper() if lower else data).ids
-        if [min(number, len(row)) for number in ids] != wanted:
-            found.append(data)
+        ids = tokenizer.backend_tokenizer.encode(given).ids
+        if [min(number, len(row)) for number in ids] != [row.get(t, len(row)) for t in split]:
+            found.append(given)
     return found
 
 
-def _words() -> Any:
-    """The pattern of `WordTokenizer`, with the classes of Python: other Unicode than there."""
-    word, space = _class(r"\w+"), _class(r"\s+")
-    return Regex(f" ?[{word}]+| ?[^{word}{space}]|\r\n|[{space}]")
-
-
-def _class(pattern: str) -> str:
-    """The ranges of all characters that a pattern matches, as in brackets."""
-    known = (*range(0xD800), *range(0xE000, sys.maxunicode + 1))
-    runs = re.findall(pattern, "".join(map(chr, known)))
-    return "".join(f"{_quoted(run[0])}-{_quoted(run[-1])}" for run in runs)
-
-
-def _quoted(character: str) -> str:
-    return f"\\x{{{ord(character):X}}}"
+@cache
+def _words() -> str:
+    """The pattern of `WordTokenizer` with all characters that Python matches written out: other
+    libraries have other versions of Unicode."""
+    every = "".join(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1))))
+    word, space = (
+        "".join(
+            f"\\x{{{ord(run[0]):X}}}-\\x{{{ord(run[-1]):X}}}" for run in re.findall(runs, every)
+        )
+        for runs in (r"\w+", r"\s+")
+    )
+    return f" ?[{word}]+| ?[^{word}{space}]|\r\n|[{space}]"
 
 
 def _one_by_one() -> Any:
@@ -99,7 +97,7 @@ def _one_by_one() -> Any:
 
 
 SPLITS: dict[str, Callable[[], tuple[Any, Any]]] = {
-    "words": lambda: (pre_tokenizers.Split(_words(), "isolated"), decoders.Fuse()),
+    "words": lambda: (pre_tokenizers.Split(Regex(_words()), "isolated"), decoders.Fuse()),
     "characters": lambda: (_one_by_one(), decoders.Fuse()),
     "bytes": lambda: (
         pre_tokenizers.Sequence(
