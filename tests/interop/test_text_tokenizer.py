@@ -18,7 +18,7 @@ from transformers import AutoTokenizer
 from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import CorpusError
 from rankone.interop.huggingface import RankOneTokenizer, export_hf, text_tokenizer
-from rankone.interop.huggingface.text_tokenizers import split_otherwise
+from rankone.interop.huggingface.text_tokenizer import split_otherwise
 from rankone.interop.huggingface.tokenization_rankone import logger
 from rankone.nn import Architecture, Model, TokenClassifier
 from rankone.nn.hub import letters_of_bytes

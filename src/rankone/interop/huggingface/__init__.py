@@ -24,7 +24,7 @@ with extra("hf", "Hugging Face"):
 
 from rankone.interop.huggingface.export import HubExport, as_pretrained, export_hf
 from rankone.interop.huggingface.probabilities import model_probabilities
-from rankone.interop.huggingface.text_tokenizers import text_tokenizer
+from rankone.interop.huggingface.text_tokenizer import text_tokenizer
 from rankone.interop.huggingface.tokenizer import word_tokenizer
 
 AutoConfig.register(RankOneConfig.model_type, RankOneConfig, exist_ok=True)

@@ -21,7 +21,7 @@ from rankone.errors import ExportError, ModelError, OutputError
 from rankone.extras import extra
 from rankone.files import check_new, write_directory
 from rankone.interop.huggingface.card import Report, is_constructed, model_card
-from rankone.interop.huggingface.text_tokenizers import split_otherwise, text_tokenizer
+from rankone.interop.huggingface.text_tokenizer import split_otherwise, text_tokenizer
 from rankone.interop.huggingface.tokenizer import lost_words, word_tokenizer
 from rankone.nn import Model, hub, load
 from rankone.nn.classifier import dtype_name
