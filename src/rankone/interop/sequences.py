@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from rankone.corpus import Corpus
 from rankone.errors import CorpusError, SettingError
 
-Sequences = Iterable[Sequence[str]]
+Sequences = Iterable[Sequence[str]]  # texts are sequences, too
+Labels = Iterable[Any]  # a list for each sequence, or one for each
 LISTS = "give a list of strings for every sequence: [['a', 'rose'], ['a', 'red', 'rose']]"
 TEXTS = "give texts, ['A rose.', 'No rose.'], or a list of words for each"
 LABELS = "give one label for each text, all of them strings, or all of them whole numbers"
@@ -82,8 +83,8 @@ def corpus_of(documents: list[Any], labels: list[Any], tokenizer: str | os.PathL
     if not all(documents):
         where = f"X[{documents.index([])}]"
         raise SequenceError("no words", where=where, remedy="take it out, and its label")
-    pairs = [(words, [name] * len(words)) for words, name in zip(documents, names, strict=True)]
-    return Corpus.from_sentences(pairs, task="class")
+    sentences = [(words, [name] * len(words)) for words, name in zip(documents, names, strict=True)]
+    return Corpus.from_sentences(sentences, task="class")
 
 
 def refuse_tokenizer(tokenizer: str | os.PathLike[str]) -> None:
@@ -95,7 +96,7 @@ def refuse_tokenizer(tokenizer: str | os.PathLike[str]) -> None:
         )
 
 
-def labelled_words(X: Sequences, y: Sequences) -> tuple[list[list[str]], list[list[str]]]:
+def labelled_words(X: Sequences, y: Labels) -> tuple[list[list[str]], list[list[str]]]:
     """X and y as lists of lists, with a label for every word."""
     words, labels = strings_of(X, "X"), strings_of(y, "y")
     if len(words) != len(labels):
@@ -116,7 +117,7 @@ def labelled_words(X: Sequences, y: Sequences) -> tuple[list[list[str]], list[li
     return words, labels
 
 
-def strings_of(given: Sequences, name: str) -> list[list[str]]:
+def strings_of(given: Iterable[Any], name: str) -> list[list[str]]:
     """Lists of lists of strings, whatever held them."""
     found = []
     for i, items in enumerate(_members(given, name, "a list of sequences")):

@@ -21,6 +21,7 @@ from rankone.corpus import Corpus
 from rankone.errors import CorpusError, LengthError, ModelError
 from rankone.extras import extra
 from rankone.interop.sequences import (
+    Labels,
     SequenceError,
     Sequences,
     corpus_of,
@@ -90,7 +91,7 @@ class RankOneClassifier(BaseEstimator):
 
     # X and y, not sequences and labels: any other name is metadata to scikit-learn, to be routed.
 
-    def fit(self, X: Sequences, y: ArrayLike | Sequences) -> Self:
+    def fit(self, X: Sequences, y: Labels) -> Self:
         """Memorize the labels of these sequences, or texts."""
         settings = {
             name: value.item() if isinstance(value, np.generic) else value  # of an np.arange
@@ -123,7 +124,7 @@ class RankOneClassifier(BaseEstimator):
         # An array, since cross_val_predict cannot join lists of unequal lengths.
         return np.fromiter(self.model_.predict(words), object, len(words))
 
-    def score(self, X: Sequences, y: ArrayLike | Sequences) -> float:
+    def score(self, X: Sequences, y: Labels) -> float:
         """The share of tokens, or texts, whose label is right."""
         check_is_fitted(self, "model_")
         if self.model_.task.whole:

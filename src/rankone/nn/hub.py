@@ -98,7 +98,7 @@ def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words
         "network": {**network, "labels": len(labels)},
         "reading": found.reading or {},
     }
-    tokenizer = ours["reading"].get("tokenizer", "words")
+    tokenizer = (found.reading or {}).get("tokenizer", "words")
     return ours, _vocabulary(home / TOKENIZER, tokenizer, found.vocab_size - 1), labels
 
 

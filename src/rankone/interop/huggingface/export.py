@@ -154,8 +154,11 @@ def as_pretrained(model: Model, *, tokenizer_size: int = 0) -> Pretrained:
     """
     network, weights = model.network, dict(model.network.named_parameters())
     constructed, rows = is_constructed(network), network.shape.vocabulary
-    beyond = {"tokenizer_size": tokenizer_size, "pad_token_id": tokenizer_size - 1}
-    whole = {"problem_type": "single_label_classification"}
+    more: dict[str, Any] = {}
+    if tokenizer_size > rows:
+        more |= {"tokenizer_size": tokenizer_size, "pad_token_id": tokenizer_size - 1}
+    if model.task.whole and len(model.labels) > 1:  # for one label there is no such type
+        more["problem_type"] = "single_label_classification"
     config = RankOneConfig(
         **{theirs: getattr(network.shape, ours) for ours, theirs in hub.NAMES.items()},
         id2label=dict(enumerate(model.labels)),
@@ -165,8 +168,7 @@ def as_pretrained(model: Model, *, tokenizer_size: int = 0) -> Pretrained:
         made_by=CONSTRUCTED if constructed else None,
         made_in=dtype_name(network),
         made_sha256=checksum(weights) if constructed else None,
-        **(beyond if tokenizer_size > rows else {}),
-        **(whole if model.task.whole and len(model.labels) > 1 else {}),  # one has no such type
+        **more,
     )
     with torch.device("meta"):
         found = pretrained_class(model)(config)
