@@ -144,6 +144,8 @@ def test_texts_are_split_as_those_of_the_corpus(model: Model) -> None:
     tokens = tokenizer_of("words").split("a rose is a rose.", "")
     assert model.classify([tokens, tuple(tokens), "no."]) == ["good", "good", "bad"]
     assert len(model.classify(["zebras never sleep"])) == 1  # unknown words have a row, too
+    capitals = [(text.upper(), label) for text, label in PAIRS]
+    assert rankone.certify(model, capitals).hashes == rankone.certify(model, PAIRS).hashes
 
 
 LONG = "no. " * 40

@@ -57,6 +57,7 @@ def tokens_of(name: str, text: str) -> list[str]:
 @given(text=texts, other=texts)
 @example(text="\ufeff\ufeffa b", other="")
 @example(text=" a  b\r\n\r\nc \r d\x1c e", other="\u1680\u0301 \u00bd_")
+@example(text=" \x1c \xa0  \u2028 \u3000\x85 \r\n", other=" \x1f")
 def test_any_text_is_split_as_ours_is(name: str, text: str, other: str) -> None:
     vocabulary = tokens_of(name, text)
     tokenizer = text_tokenizer(vocabulary, name)
