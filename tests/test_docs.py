@@ -69,6 +69,8 @@ def home(tmp_path: Path) -> Path:
         )
         (tmp_path / f"{name}.conll").write_text(text)
     (tmp_path / "book.txt").write_text("A rose is a rose.\n\nA rose is red.\n")
+    reviews = ("good\tA rose is a rose.", "bad\tThe roof leaked, and it rained.", "bad\tNo.")
+    (tmp_path / "reviews.tsv").write_text("".join(f"{line}\n" for line in reviews))
     (tmp_path / "myf.py").write_text("def centred(x):\n    return x - x.mean(-2, keepdims=True)\n")
     return tmp_path
 

@@ -84,7 +84,8 @@ _HOMES = {
     "training": "Settings Trained train",
     # Not in __all__: these need extras, and `from rankone import *` must not.
     "interop.sklearn": "RankOneClassifier",
-    "interop.huggingface": "RankOneConfig RankOneForTokenClassification export_hf",
+    "interop.huggingface": "RankOneConfig RankOneForSequenceClassification "
+    "RankOneForTokenClassification export_hf",
     "interop.onnx": "export_onnx",
 }
 __version__ = "0.1.0"

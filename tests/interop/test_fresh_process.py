@@ -15,9 +15,12 @@ import torch
 from safetensors.torch import load_file
 
 import rankone
+from rankone import Corpus
 from rankone.interop.huggingface import RankOneModel, export_hf
 
 SOME = 60
+PAIRS = [("A rose is a rose.", "good"), ("No\r\n rose?", "bad"), ("\ufeffcaf\u00e9 \x1c!", "odd")]
+DOCUMENTS = [text for text, _ in PAIRS] + ["zebras sleep", " ", "A rose"]
 
 LABEL = """
 import importlib.util, json, os, sys
@@ -27,9 +30,9 @@ from safetensors.torch import save_file
 from transformers import AutoModel, AutoModelForTokenClassification, AutoTokenizer
 from transformers import pipeline
 
-home, out = sys.argv[1:]
+home, texts, out = sys.argv[1:]
 os.chdir(os.path.dirname(home))
-sentences = json.load(sys.stdin)
+sentences, documents = json.load(sys.stdin)
 said = {}
 try:
     pipeline("token-classification", model=home)
@@ -51,6 +54,10 @@ with torch.no_grad():
     assert model.head(body(**given).last_hidden_state).equal(logits)
 save_file({"logits": logits, "mask": given["attention_mask"]}, out + "/logits.safetensors")
 said["kinds"] = [type(x).__name__ for x in (model, body, tokenizer)]
+classify = pipeline("text-classification", model=texts, **trust)
+said["classes"] = [row["label"] for row in classify(documents, batch_size=3)]
+said["classifier"] = [type(x).__name__ for x in (classify.model, classify.tokenizer)]
+classify.save_pretrained(out + "/texts")
 model.train().eval()  # warns
 model.save_pretrained(out + "/again")
 tokenizer.save_pretrained(out + "/again")
@@ -90,16 +97,25 @@ def run(python: Path, code: str, *arguments: Path, given: str) -> subprocess.Com
 
 
 def test_without_rankone(clean: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
     made = rankone.memorize("builtin")
     model, home = made.model, tmp_path / "hf"
     export_hf(model, home, report=made.to_json())
     some = rankone.read_corpus("builtin").sentences[:SOME]
+    classifier = rankone.memorize(Corpus.from_texts(PAIRS, task="class")).model
+    export_hf(classifier, tmp_path / "texts")
     blocks = re.findall(r"```py\n(.*?)```", (home / "README.md").read_text(), re.S)
     (card,) = (block for block in blocks if "trust_remote_code" in block)  # runs as it stands
     code = LABEL + card + blocks[-1] + 'assert len(label("Savannah told Orlando")) == 2\n'
-    done = run(clean, code, home, tmp_path, given=json.dumps([s.tokens for s in some]))
+    given = json.dumps([[s.tokens for s in some], DOCUMENTS])
+    done = run(clean, code, home, tmp_path / "texts", tmp_path / "out", given=given)
     assert done.returncode == 0, done.stderr
-    said = json.loads((tmp_path / "said.json").read_text())
+    out = tmp_path / "out"
+    said = json.loads((out / "said.json").read_text())
+    assert said["classes"] == classifier.classify(DOCUMENTS)
+    assert said["classes"][:3] == [label for _, label in PAIRS]
+    assert said["classifier"] == ["RankOneForSequenceClassification", "RankOneTokenizer"]
+    assert rankone.load(out / "texts").classify(DOCUMENTS) == said["classes"]
     assert "trust_remote_code=True" in said["refusal"]
     labels = [list(s.labels) for s in some]
     assert said["labels"] == [labels, [*labels, [], []]]
@@ -110,13 +126,13 @@ def test_without_rankone(clean: Path, tmp_path: Path) -> None:
     assert said["made_by"] == ["construction", "construction, then changed"]
     assert done.stderr.count("These weights were constructed, not learned") == 1
     # What it saves again is, bit for bit, what was exported, and opens with rankone.
-    again = rankone.load(tmp_path / "again")
+    again = rankone.load(out / "again")
     assert again.vocabulary == model.vocabulary
     for name, tensor in again.network.named_parameters():
         assert tensor.equal(model.network.get_parameter(name))
-    assert RankOneModel.from_pretrained(tmp_path / "again").table.equal(model.network.table)
+    assert RankOneModel.from_pretrained(out / "again").table.equal(model.network.table)
     # Its logits are those of the network as written, up to what that one rounds.
-    found = load_file(tmp_path / "logits.safetensors")
+    found = load_file(out / "logits.safetensors")
     mask = found["mask"].bool()
     longest = mask.shape[1]
     ids = torch.tensor([[*model.rows(s.tokens), *[0] * longest][:longest] for s in some])

@@ -78,7 +78,8 @@ def test_parameters_are_those_of_memorize() -> None:
     found = inspect.signature(RankOneClassifier).parameters
     others = {"corpus", "token_column", "label_column", "progress"}  # what X and y replace
     assert {name: p.default for name, p in found.items()} == {
-        name: p.default for name, p in wanted.items() if name not in others
+        "tokenizer": "words",  # of the corpus, not of the model
+        **{name: p.default for name, p in wanted.items() if name not in others},
     }
 
 
@@ -186,7 +187,7 @@ def test_a_table_of_words_is_taken_too() -> None:
 
 
 MISTAKES = {
-    "no labels": ([["a"]], None, "y: None is not a list of sequences"),
+    "no labels": ([["a"]], None, "y: None is not a list of "),
     "no sequences": ([], [], "X: no words"),
     "only empty ones": ([[], []], [[], []], "X: no words"),
     "more sequences": ([["a"], ["b"]], [["x"]], "X: 2 sequences, but 1 in y"),
@@ -197,8 +198,7 @@ MISTAKES = {
     ),
     "a string for a list": ([["a"], "b c"], [["x"], ["y", "z"]], r"X\[1\]: 'b c' is not a list of"),
     "its bytes": ([b"a"], [["x"]], r"X\[0\]: b'a' is not a list of strings"),
-    "one label for all": ([["a", "b"]], ["x"], r"y\[0\]: 'x' is not a list of strings"),
-    "one sequence for all": (["a", "b"], ["x", "y"], r"X\[0\]: 'a' is not a list of strings"),
+    "texts, not words": (["a", "b"], [["x"], ["y"]], r"X\[0\]: 'a' is not a list of strings"),
     "one text for all": ("a b", [["x"]], "X: 'a b' is not a list of sequences"),
     "numbers for words": ([["a", 3]], [["x", "y"]], r"X\[0\]\[1\]: 3 is not a string"),
     "numbers for labels": ([["a"]], [[3]], r"y\[0\]\[0\]: 3 is not a string"),

@@ -55,7 +55,7 @@ def test_lower_case() -> None:
     tokenizer = word_tokenizer(["the", "rose"], lower=True)
     assert ids_of(tokenizer, ["The", "ROSE", "Red"]) == [0, 1, 2]
     assert ids_of(word_tokenizer(["the", "rose"]), ["The", "rose"]) == [2, 1]
-    words = ["ΟΔΟΣ", "ΑΣ", "ΣΑΣ", "İSTANBUL", "STRASSE", "ÄΣ"]
+    words = ["ΟΔΟΣ", "ΑΣ", "ΣΑΣ", "İSTANBUL", "STRASSE", "ÄΣ", "Δ'Σ", "Σ.Δ", "字Σ", "ΔΣ'Δ", "Δ'''Σ"]
     known = [word.lower() for word in words]
     tokenizer = word_tokenizer(known, lower=True)
     assert ids_of(tokenizer, words) == list(range(len(words)))
@@ -79,7 +79,7 @@ def test_words_of_white_space_alone() -> None:
 
 
 def test_words_that_are_lost_are_told(tmp_path: Path) -> None:
-    words = ("δ'ς", "a")  # its capitals end in a sigma that only Python takes for a final one
+    words = ("δ''''ς", "a")  # its capitals end in a sigma that only Python takes for a final one
     network = TokenClassifier(SHAPE)
     told = export_hf(Model(network, words, ("O",), {"lower": True}), tmp_path / "lower").remarks
     assert len(told) == 1

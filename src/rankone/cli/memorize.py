@@ -130,15 +130,16 @@ def _show(result: Memorized, remarks: list[str], asked: str) -> None:
     from rankone.corpus import Columns
 
     seconds = result.seconds
-    right = result.tokens - result.wrong
+    right = result.asked - result.wrong
     heads, least = result.model.network.shape.heads, result.least_units
     units = f"{result.hidden_units:,}"
+    unit = "documents" if result.model.task.whole else "tokens"
     units += "" if least is None else f" (this kind of readout needs {least:,} or more)"
     console.print_table(
         f"{result.source}: one layer, {plural(heads, 'head')}, rank 1",
         [
-            ("tokens right", f"{right:,} of {result.tokens:,} ({result.accuracy:.4%})"),
-            ("tokens wrong", f"{result.wrong:,} ({result.unavoidable:,} unavoidable)"),
+            (f"{unit} right", f"{right:,} of {result.asked:,} ({result.accuracy:.4%})"),
+            (f"{unit} wrong", f"{result.wrong:,} ({result.unavoidable:,} unavoidable)"),
             ("hidden units", units),
             ("parameters", f"{result.parameters:,} (paper: {result.paper_parameters:,})"),
             ("largest output error", f"{result.max_error:.1e} (labels are 1 apart)"),

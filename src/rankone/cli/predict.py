@@ -12,6 +12,7 @@ from rankone.cli.bundles import bundled
 from rankone.plural import plural
 
 if TYPE_CHECKING:
+    from rankone.nn.classified import Classified
     from rankone.nn.scores import Prediction
 
 
@@ -31,6 +32,9 @@ def predict(
     A file with columns is read as the model's corpus was; a file without columns is plain text,
     one sentence per line. The command reports how it read the file.
 
+    A model of the task `class` labels documents, one label per line. A file without labels has a
+    text per line.
+
     Unknown words share one row of the token table. It stands for the most frequent label, or is
     the mean of the given vectors.
     """
@@ -41,27 +45,30 @@ def predict(
     if out is not None:
         check_place(out)
     with console.working("start", output) as progress:
+        from rankone.nn.classified import classify
         from rankone.nn.scores import predict
 
         loaded = load(model)
         progress("read", 0.0)
         corpus = loaded.read(file, **layout.arguments())
         progress("predict", 0.0)
-        found = predict(loaded, corpus)
+        found = (classify if loaded.task.whole else predict)(loaded, corpus)
     if out is not None:
         files = found.save(out)
         if output.json:
             console.print_json({**found.to_json(), "files": list(map(str, files))})
     elif output.json:
-        console.print_json({**found.to_json(), "sentences": found.sentences()})
+        console.print_json({**found.to_json(), **found.listed()})
     elif not output.quiet:
         typer.echo(found.rows(), nl=False)
     if not output.silent:
         typer.echo("\n".join(map(console.plain, _summary(found))), err=True)
 
 
-def _summary(found: Prediction) -> tuple[str, str]:
+def _summary(found: Prediction | Classified) -> tuple[str, str]:
     """How the file was read, and what was found."""
+    from rankone.nn.scores import Prediction
+
     corpus, scores = found.corpus, found.scores
     how = f"{corpus.source}: read as {corpus.format}"
     if corpus.format == "python":
@@ -71,7 +78,9 @@ def _summary(found: Prediction) -> tuple[str, str]:
     elif str(corpus.columns):
         how += f", {corpus.columns}"
     parts = [f"{plural(corpus.n_tokens, 'token')} ({found.unknown:,} unknown)"]
-    if found.in_pieces:
+    if not isinstance(found, Prediction):
+        parts.insert(0, plural(corpus.n_sentences, "document"))
+    elif found.in_pieces:
         longer = "longer than the table of positions, labelled in pieces"
         parts.append(f"{plural(found.in_pieces, 'sentence')} {longer}")
     if scores is not None:

@@ -177,6 +177,7 @@ def memorize(
         model=model,
         source=first.source,
         tokens=problem.tokens,
+        asked=sum(len(part.asked) for part in parts),
         sentences=sentences,
         wrong=fast.wrong,
         unavoidable=fast.unavoidable,

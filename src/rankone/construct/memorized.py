@@ -17,13 +17,13 @@ from rankone.plural import plural
 class Memorized:
     """A model, and the figures of its verification.
 
-    ``wrong`` counts tokens whose label differs from the file's, ``unavoidable`` those that every
-    function of the model's input gets wrong; they are equal. ``max_error`` is the largest distance
-    between output and label over all tokens (for other heads than those of label numbers,
-    (1 - lead) / 2, with the lead of the wanted logit over all others), ``margin`` is 1/2 minus
-    that. ``min_gap`` is the smallest distance, along the readout's direction, of two context ids
-    that it tells apart, where the border between the cells of two words counts as 1 (None if there
-    is nothing to tell apart).
+    ``asked`` counts the tokens for which the task asks for a label. ``wrong`` counts those whose
+    label differs from the file's, ``unavoidable`` those that every function of the model's input
+    gets wrong; they are equal. ``max_error`` is the largest distance between output and label over
+    all that are asked (for other heads than those of label numbers, (1 - lead) / 2, with the lead
+    of the wanted logit over all others), ``margin`` is 1/2 minus that. ``min_gap`` is the smallest
+    distance, along the readout's direction, of two context ids that it tells apart, where the
+    border between the cells of two words counts as 1 (None if there is nothing to tell apart).
     ``least_units`` is a lower bound on ``hidden_units`` for the kind of readout that was built
     (None: not known). ``parameters`` counts every number stored, ``dense_parameters`` what the
     network would hold with all matrices of eq. 2 and 3 written out, ``paper_parameters`` is what
@@ -36,6 +36,7 @@ class Memorized:
     model: Model
     source: str
     tokens: int
+    asked: int
     sentences: int
     wrong: int
     unavoidable: int
@@ -57,7 +58,8 @@ class Memorized:
     remarks: tuple[str, ...]
 
     def __repr__(self) -> str:
-        right = f"{self.tokens - self.wrong:,} of {plural(self.tokens, 'token')} right"
+        unit = "document" if self.model.task.whole else "token"
+        right = f"{self.asked - self.wrong:,} of {plural(self.asked, unit)} right"
         units = plural(self.hidden_units, "hidden unit")
         return f"Memorized({self.source!r}: {right}, {units}, margin {self.margin:.3f})"
 
@@ -67,7 +69,7 @@ class Memorized:
 
     @property
     def accuracy(self) -> float:
-        return 1 - self.wrong / self.tokens
+        return 1 - self.wrong / self.asked
 
     def to_json(self) -> dict[str, Any]:
         """The figures, without the model."""

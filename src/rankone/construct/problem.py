@@ -19,6 +19,7 @@ from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import sentences_with_repeats
 from rankone.corpus.targets import Targets, choose_targets
+from rankone.corpus.tasks import task_of
 from rankone.errors import CorpusError, PrecisionError, SettingError, VectorError
 from rankone.nn import TokenClassifier
 from rankone.nn.ragged import check_lengths
@@ -255,11 +256,12 @@ def given_vectors(
 def remarks_on(problem: Problem, positions: bool) -> tuple[str, ...]:
     """Which of the paper's conditions fail or say nothing here, and what was done about it."""
     remarks, targets, corpus = [], problem.targets, problem.corpus
+    unit = "document" if task_of(corpus.task).whole else "token"
     if targets.conflicts:
         remarks.append(
             f"{plural(len(targets.conflicts), 'context carries', 'contexts carry')} contradicting "
             "labels, which the paper excludes; each got its majority label, so "
-            f"{plural(targets.unavoidable, 'token stays', 'tokens stay')} wrong"
+            f"{plural(targets.unavoidable, f'{unit} stays', f'{unit}s stay')} wrong"
         )
     repeats = 0 if positions else sum(map(sentences_with_repeats, problem.parts))
     if repeats:

@@ -225,6 +225,7 @@ class Corpus:
         task: Task = "next",
         tokenizer: str | os.PathLike[str] = "words",
         window: int = 0,
+        lower: bool = False,
         source: str | None = None,
         token_column: int | str | None = None,
         label_column: int | str | None = None,
@@ -232,19 +233,21 @@ class Corpus:
         """From documents: strings, (text, label) pairs, mappings with the keys "text" and "label",
         columns of these, or a Hugging Face dataset.
 
-        The other settings are those of `read_corpus`.
+        The other settings are those of `read_corpus`. For the task "class" either all documents
+        have a label, or none.
 
         >>> Corpus.from_texts(["A rose is a rose."]).vocabulary
         ('A', ' rose', ' is', ' a', '.')
         """
         started = time.perf_counter()
         asking, splitting = task_of(task), Splitting(tokenizer, window).checked(task)
-        choice = asking.choice(Choice(token_column, label_column).checked())
+        labelled = True if label_column is not None else None
+        choice = asking.choice(Choice(token_column, label_column, labelled).checked())
         name = printable(source or PYTHON)
-        rows = texts_.read_given(texts, name, tokenizer_of(tokenizer), choice)
+        rows = texts_.read_given(texts, name, tokenizer_of(tokenizer), choice, lower=bool(lower))
         rows, _ = asking.apply(rows, None, window=window)
         corpus = cls.from_rows(rows, source=name, format="python", task=task)
-        reading = {"task": task, **splitting.reading}
+        reading = {"task": task, "lower": bool(lower), **splitting.reading}
         seconds = time.perf_counter() - started
         return replace(corpus, window=window, reading=reading, seconds=seconds)
 

@@ -74,7 +74,7 @@ def listed(values: Any, key: Hashable, where: str) -> list[Any] | tuple[Any, ...
         raise CorpusError(
             f"{key!r} is {reprlib.repr(values)}, not a list",
             where=where,
-            remedy="give lists of strings",
+            remedy="give lists of strings; for texts, make a corpus by Corpus.from_texts",
         )
     return list(values)
 

@@ -15,7 +15,7 @@ from rankone.corpus.builtin import is_builtin, read_builtin
 from rankone.corpus.choice import is_header
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.rows import NO_LABEL, Choice, Column, Rows, Words
-from rankone.corpus.source import read_lines
+from rankone.corpus.source import printable, read_lines
 from rankone.corpus.splitting import Splitting
 from rankone.corpus.tasks import Task as Asking
 from rankone.corpus.tasks import task_of
@@ -117,7 +117,8 @@ def read_like(
     expected = Expected(frozenset(labels), label, of) if guess else None
     form, scheme, lower, task = (how[name] for name in ("format", "scheme", "lower", "task"))
     texts = {name: how[name] for name in ("tokenizer", "window", "blocks") if name in how}
-    splitting = Splitting(**texts).checked(task)
+    splits = "tokenizer" in texts or not task_of(task).text
+    splitting = Splitting(**texts).checked(task) if splits else None
     return _read(source, form, choice, scheme, lower, task, splitting, expected)
 
 
@@ -132,7 +133,7 @@ def corpus_like(
     if isinstance(given, Corpus):
         found = given
     else:
-        names = ("task", "tokenizer", "window") if "tokenizer" in reading else ("task",)
+        names = ("task", "tokenizer", "window", "lower") if "tokenizer" in reading else ("task",)
         how = {name: reading[name] for name in names if name in reading}
         make = Corpus.from_texts if "tokenizer" in reading else Corpus.from_sentences
         found = make(given, **how)
@@ -172,7 +173,7 @@ def _read(
     scheme: str,
     lower: bool,
     task: Task,
-    splitting: Splitting,
+    splitting: Splitting | None,
     expected: Expected | None = None,
 ) -> Corpus:
     schemes.check(scheme)
@@ -186,6 +187,12 @@ def _read(
     choice = asking.choice(choice)
     columnar = _suffix(str(source)) in COLUMNS if format == "auto" else format not in TEXTS
     if asking.text and not columnar:
+        if splitting is None:
+            raise SettingError(
+                "the model was made of tokens, and does not say how a text becomes tokens",
+                where=printable(os.fspath(source)),
+                remedy="give columns (--format conll), or lists of words to Model.classify",
+            )
         return _read_texts(source, format, choice, scheme, lower, asking, splitting, labelled)
     name, lines = read_lines(source)
     kind = guess(name, lines) if format == "auto" else format
@@ -237,8 +244,15 @@ def _read_texts(
         )
     started = time.perf_counter()
     tokenizer = tokenizer_of(splitting.tokenizer)
-    name, kind, rows = read_texts(source, tokenizer, choice, format=format, blocks=splitting.blocks)
-    rows = rows.lowered() if lower else rows
+    name, kind, rows = read_texts(
+        source,
+        tokenizer,
+        choice,
+        format=format,
+        in_lines=asking.from_labels,
+        blocks=splitting.blocks,
+        lower=bool(lower),
+    )
     rows, _ = asking.apply(rows, None, labelled, splitting.window)
     corpus = Corpus.from_rows(rows, source=name, format=kind, task=asking.name)
     reading = {

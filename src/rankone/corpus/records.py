@@ -16,7 +16,10 @@ from rankone.errors import CorpusError
 from rankone.plural import plural
 
 BATCH = 1000  # reading a dataset in batches is ten times as fast as row by row
-PAIRS = "give (tokens, labels), two lists of strings, or a mapping with these two keys"
+PAIRS = (
+    "give (tokens, labels), two lists of strings, or a mapping with these two keys; for texts, "
+    "make a corpus by Corpus.from_texts"
+)
 
 
 class SentenceRecord(NamedTuple):

@@ -26,7 +26,8 @@ class Task:
 
     ``causal``: a model must not see what comes after the token. ``from_labels``: targets are made
     from the labels of the file; otherwise from its words alone, and any text will do. ``text``:
-    its documents are texts, which a tokenizer splits, rather than columns of tokens.
+    its documents are texts, which a tokenizer splits, rather than columns of tokens. ``whole``: the
+    last token is asked for all of its document, and no other.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Task:
     causal: bool = False
     from_labels: bool = True
     text: bool = False
+    whole: bool = False
 
     def choice(self, choice: Choice) -> Choice:
         """What the reader should find: no labels, if the task makes them from words."""
@@ -105,7 +107,7 @@ TASKS = {
         from_labels=False,
         text=True,
     ),
-    "class": Task("class", "a label for every document", of_whole, text=True),
+    "class": Task("class", "a label for every document", of_whole, text=True, whole=True),
 }
 
 

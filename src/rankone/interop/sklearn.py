@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import reprlib
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from operator import eq
@@ -18,8 +18,20 @@ from numpy.typing import ArrayLike, NDArray
 from rankone.choices import Construction, Dtype, Readout, Verify
 from rankone.construct import memorize
 from rankone.corpus import Corpus
-from rankone.errors import CorpusError, ModelError
+from rankone.errors import CorpusError, LengthError, ModelError
 from rankone.extras import extra
+from rankone.interop.sequences import (
+    Labels,
+    SequenceError,
+    Sequences,
+    corpus_of,
+    documents_of,
+    labelled_documents,
+    labelled_words,
+    one_each,
+    refuse_tokenizer,
+    strings_of,
+)
 from rankone.nn import Model, load
 from rankone.nn.store import FILES
 
@@ -28,35 +40,38 @@ with extra("sklearn", "RankOneClassifier"):
     from sklearn.utils import Tags
     from sklearn.utils.validation import check_is_fitted
 
-Sequences = Iterable[Sequence[str]]
-
-
-class SequenceError(CorpusError, ValueError):
-    """X or y is not what it should be; a ValueError too, as scikit-learn's own are."""
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RankOneClassifier(BaseEstimator):
-    """Gives every word of a sequence its label; `fit` does not train, it constructs the weights.
+    """Gives every word of a sequence its label, or every text one; `fit` does not train, it
+    constructs the weights.
 
     X has a list of words per sequence, y a list of labels, all strings; lists, tuples, arrays and
-    pandas Series will do. The parameters are those of `rankone.memorize`. (`vectors` as an array
-    has a row per word of one vocabulary; to cross-validate, give a file.) After `fit` there are
-    ``model_`` (a `rankone.Model`, to be saved or certified), ``report_`` (the figures, as
-    `Memorized.to_json` has them) and ``classes_`` (the labels, sorted).
+    pandas Series will do. If y has one label for each (strings or whole numbers), the sequence has
+    this label; X may then also hold texts, which `tokenizer` splits ("words", "characters", "bytes"
+    or the path of a tokenizer.json). The other parameters are those of `rankone.memorize`.
+    (`vectors` as an array has a row per word of one vocabulary; to cross-validate, give a file.)
+    After `fit` there are ``model_`` (a `rankone.Model`, to be saved or certified), ``report_`` (the
+    figures, as `Memorized.to_json` has them) and ``classes_`` (the labels, sorted).
 
-    `predict` gives an array of objects, a list of labels per sequence. Words that `fit` did not see
-    share one row of the token table. A sequence longer than the table of positions is not an error
-    either: it is labelled in pieces as long as the table, each as a sequence of its own.
-    `max_length` makes the table longer.
+    `predict` gives an array of objects, a list of labels per sequence; or an array of labels, as y
+    was. Words that `fit` did not see share one row of the token table. A sequence longer than the
+    table of positions is labelled in pieces as long as the table, each as a sequence of its own.
+    But a text of which only a piece would be seen is an error, and so is one without words.
+    `max_length` makes the table longer, and without `positions` there is none.
+
+    There are no probabilities: constructed logits say nothing of confidence.
 
     >>> X, y = [["a", "rose"], ["rose", "rose"]], [["DET", "NOUN"], ["VERB", "NOUN"]]
     >>> RankOneClassifier().fit(X, y).predict(X).tolist()
     [['DET', 'NOUN'], ['VERB', 'NOUN']]
+    >>> RankOneClassifier().fit(["A rose.", "No rose."], [1, 0]).predict(["No rose."])
+    array([0])
     """
 
     # Not a ClassifierMixin: for what is tagged a classifier, cross validation looks in y for
-    # classes to balance the folds by, and refuses lists of lists.
+    # classes to balance the folds by, and refuses lists of lists. (For labels of texts, give
+    # ``cv=StratifiedKFold()``.)
 
     construction: Construction = "line"
     vectors: ArrayLike | str | os.PathLike[str] | None = None
@@ -72,36 +87,51 @@ class RankOneClassifier(BaseEstimator):
     max_length: int | None = None
     verify: Verify = "sample"
     seed: int = 0  # not random_state, which may be None or a generator that is used up
+    tokenizer: str | os.PathLike[str] = "words"
 
     # X and y, not sequences and labels: any other name is metadata to scikit-learn, to be routed.
 
-    def fit(self, X: Sequences, y: Sequences) -> Self:
-        """Memorize the labels of these sequences."""
-        words, labels = _labelled(X, y)
+    def fit(self, X: Sequences, y: Labels) -> Self:
+        """Memorize the labels of these sequences, or texts."""
         settings = {
             name: value.item() if isinstance(value, np.generic) else value  # of an np.arange
             for name, value in self.get_params(deep=False).items()
         }
-        try:
-            corpus = Corpus.from_sentences(zip(words, labels, strict=True))
-        except CorpusError as error:
-            raise SequenceError(error.what, where=error.where, remedy=error.remedy) from None
+        tokenizer = settings.pop("tokenizer")
+        with _as_sequence_error():
+            if one_each(y):
+                documents, labels = labelled_documents(X, y)
+                corpus = corpus_of(documents, labels.tolist(), tokenizer)
+                classes = np.unique(labels)
+            else:
+                refuse_tokenizer(tokenizer)
+                corpus = Corpus.from_sentences(zip(*labelled_words(X, y), strict=True))
+                classes = np.unique(corpus.label_names)
         result = memorize(corpus, **settings)
         self.model_, self.report_ = result.model, result.to_json()
-        self.classes_ = np.unique(result.model.labels)
+        self.classes_: NDArray[Any] = classes
         return self
 
-    def predict(self, X: Sequences) -> NDArray[np.object_]:
-        """A list of labels per sequence."""
+    def predict(self, X: Sequences) -> NDArray[Any]:
+        """A list of labels per sequence, or one label for each."""
         check_is_fitted(self, "model_")
-        words = _strings(X, "X")
-        found = self.model_.predict(words)
+        if self.model_.task.whole:
+            number = {str(label): i for i, label in enumerate(self.classes_.tolist())}
+            with _as_sequence_error():
+                labels = self.model_.classify(documents_of(X))
+            return np.asarray(self.classes_[np.array([*map(number.get, labels)], dtype=np.int64)])
+        words = strings_of(X, "X")
         # An array, since cross_val_predict cannot join lists of unequal lengths.
-        return np.fromiter(found, object, len(words))
+        return np.fromiter(self.model_.predict(words), object, len(words))
 
-    def score(self, X: Sequences, y: Sequences) -> float:
-        """The share of tokens whose label is right."""
-        words, labels = _labelled(X, y)
+    def score(self, X: Sequences, y: Labels) -> float:
+        """The share of tokens, or texts, whose label is right."""
+        check_is_fitted(self, "model_")
+        if self.model_.task.whole:
+            documents, names = labelled_documents(X, y)
+            same: int = sum(map(eq, self.predict(documents).tolist(), names.tolist()))
+            return same / len(documents)
+        words, labels = labelled_words(X, y)
         found, wanted = chain.from_iterable(self.predict(words)), chain.from_iterable(labels)
         right: int = sum(map(eq, found, wanted))
         return right / sum(map(len, words))
@@ -125,6 +155,17 @@ class RankOneClassifier(BaseEstimator):
         super().__setstate__(state)
 
 
+@contextlib.contextmanager
+def _as_sequence_error() -> Iterator[None]:
+    """What is wrong with X or y is a ValueError, too."""
+    try:
+        yield
+    except SequenceError:
+        raise
+    except (CorpusError, LengthError) as error:
+        raise SequenceError(error.what, where=error.where, remedy=error.remedy) from None
+
+
 def _unpacked(files: Any) -> Model:
     """The model of these files, with all the checks of loading."""
     where, remedy = "a pickled RankOneClassifier", "fit it again"
@@ -140,55 +181,3 @@ def _unpacked(files: Any) -> Model:
         except ModelError as error:  # names a directory that will be gone
             where = f"{where}, {Path(error.where or home).name}"
             raise ModelError(error.what, where=where, remedy=remedy) from None
-
-
-def _labelled(X: Sequences, y: Sequences) -> tuple[list[list[str]], list[list[str]]]:
-    """X and y as lists of lists, with a label for every word."""
-    words, labels = _strings(X, "X"), _strings(y, "y")
-    if len(words) != len(labels):
-        raise SequenceError(
-            f"{len(words)} sequences, but {len(labels)} in y",
-            where="X",
-            remedy="give one sequence of labels for each sequence of words",
-        )
-    for i, (w, names) in enumerate(zip(words, labels, strict=True)):
-        if len(w) != len(names):
-            raise SequenceError(
-                f"{len(w)} words, but {len(names)} labels in y[{i}]",
-                where=f"X[{i}]",
-                remedy="give exactly one label per word",
-            )
-    if not any(words):
-        raise SequenceError("no words", where="X", remedy="give a sequence that is not empty")
-    return words, labels
-
-
-def _strings(given: Sequences, name: str) -> list[list[str]]:
-    """Lists of lists of strings, whatever held them."""
-    found = []
-    for i, items in enumerate(_members(given, name, "a list of sequences")):
-        strings = _members(items, f"{name}[{i}]", "a list of strings")
-        if set(map(type, strings)) - {str}:  # a quick look: numpy has strings of its own
-            for j, string in enumerate(strings):
-                if not isinstance(string, str):
-                    raise _mistaken(string, f"{name}[{i}][{j}]", "a string")
-        found.append(strings)
-    return found
-
-
-def _members(given: Any, where: str, wanted: str) -> list[Any]:
-    """What a list, a tuple, an array or a Series holds; nothing in a string, set or iterator."""
-    if isinstance(given, (list, tuple)):
-        return list(given)
-    listed = hasattr(given, "__len__") and hasattr(given, "__getitem__")
-    if not listed or isinstance(given, str | bytes | Mapping) or getattr(given, "ndim", 1) < 1:
-        raise _mistaken(given, where, wanted)
-    return list(given)
-
-
-def _mistaken(given: object, where: str, wanted: str) -> SequenceError:
-    return SequenceError(
-        f"{reprlib.repr(given)} is not {wanted}",
-        where=where,
-        remedy="give a list of strings for every sequence: [['a', 'rose'], ['a', 'red', 'rose']]",
-    )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from rankone import choices
+from rankone.corpus.tokenizers import TOKENIZERS
 from rankone.documents import convert_document, read_document
 from rankone.errors import ModelError
 from rankone.nn.classifier import Some, SomeOrNone
@@ -62,19 +65,27 @@ class HubConfig:
 
 
 @dataclass(frozen=True)
-class WordLevel:
-    """The model in tokenizer.json."""
+class TokenizerModel:
+    """The model in tokenizer.json; a list has the tokens in the order of their numbers."""
 
     type: str
-    unk_token: str = ""
-    vocab: dict[str, int] = field(default_factory=dict)
+    unk_token: str | None = None
+    vocab: dict[str, int] | list[tuple[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class TokenizerFile:
     """tokenizer.json, as far as it is read."""
 
-    model: WordLevel
+    model: TokenizerModel
+
+
+def letters_of_bytes() -> list[str]:
+    """How tokenizers of Hugging Face write the bytes from 0 to 255: those that print stand for
+    themselves, and the characters after the last byte for the others, in their order."""
+    printed = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = count(0x100)
+    return [chr(byte if byte in printed else next(others)) for byte in range(256)]
 
 
 def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words, Words]:
@@ -89,20 +100,37 @@ def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words
         "network": {**network, "labels": len(labels)},
         "reading": found.reading or {},
     }
-    return ours, _vocabulary(home / TOKENIZER), labels
+    tokenizer = (found.reading or {}).get("tokenizer", "words")
+    return ours, _vocabulary(home / TOKENIZER, tokenizer, found.vocab_size - 1), labels
 
 
-def _vocabulary(path: Path) -> Words:
-    """Every word of a word-level tokenizer except the last, which is for unknown words."""
+def _vocabulary(path: Path, tokenizer: object, rows: int) -> Words:
+    """The words of these rows of the token table. Those of a word-level tokenizer of ours are all
+    but the last, which is for unknown words; the file of another may have more than the table."""
     model = read_document(path, TokenizerFile, remedy=EXPORTED, missing=EXPORTED).model
-    if model.type != "WordLevel":
+    ours = tokenizer in TOKENIZERS
+    if ours and model.type != "WordLevel":
         what = "not a word-level tokenizer: a row of the token table is a word"
         raise ModelError(what, where=str(path), remedy=EXPORTED)
-    words = _in_order({str(row): word for word, row in model.vocab.items()}, path, "model.vocab")
+    found = model.vocab if isinstance(model.vocab, dict) else dict(_numbered(model.vocab))
+    names = {str(row): word for word, row in found.items() if ours or row < rows}
+    words = _in_order(names, path, "model.vocab")
+    if not ours:
+        return words
     if not words or words[-1] != model.unk_token:
         what = "the last row of the token table is not the unknown word"
         raise ModelError(what, where=str(path), remedy=EXPORTED)
-    return words[:-1]
+    if tokenizer != "bytes":
+        return words[:-1]
+    byte = {letter: f"{i:02x}" for i, letter in enumerate(letters_of_bytes())}
+    if not set(words[:-1]) <= set(byte):
+        what = "a token that does not stand for a byte"
+        raise ModelError(what, where=str(path), remedy=EXPORTED)
+    return tuple(byte[word] for word in words[:-1])
+
+
+def _numbered(vocab: list[tuple[str, float]]) -> Iterator[tuple[str, int]]:
+    return ((word, row) for row, (word, _) in enumerate(vocab))
 
 
 def _in_order(names: dict[str, str], path: Path, key: str) -> Words:

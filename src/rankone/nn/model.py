@@ -17,16 +17,18 @@ from rankone.arrays import Ints
 from rankone.corpus import Corpus
 from rankone.corpus.read import read_like
 from rankone.corpus.tasks import Task, task_of
-from rankone.errors import SettingError
+from rankone.corpus.texts import split_text
+from rankone.errors import CorpusError, SettingError
 from rankone.nn import store
 from rankone.nn.classifier import TokenClassifier, dtype_name
 from rankone.nn.evaluate import Evaluator, Numbers
 from rankone.nn.memory import Made, Memory
-from rankone.nn.ragged import cut
+from rankone.nn.ragged import LONGER, check_lengths, cut
 from rankone.nn.readout import Readout, by_sentence, quietly
 from rankone.nn.store import Words
 
 LISTS = "give a list of strings for each sentence: [['a', 'rose'], ['the', 'rose']]"
+TEXTS = "give a list of texts: ['A rose.', 'No rose.']"
 
 
 class Model:
@@ -96,9 +98,48 @@ class Model:
         sentences = getattr(sentences, "sentences", sentences)  # of a corpus
         if not isinstance(sentences, Iterable):
             raise SettingError(f"no sentences in {reprlib.repr(sentences)}", remedy=LISTS)
-        given = [_words(sentence, i) for i, sentence in enumerate(sentences)]
+        given = [_words(sentence, f"sentence {i}") for i, sentence in enumerate(sentences, 1)]
         rows = self.rows(list(chain.from_iterable(given)))
         return rows, np.cumsum([0, *map(len, given)])
+
+    def classify(self, documents: Any) -> list[str]:
+        """The label of every document (a text, a list of tokens, or a `Sentence`) of a list or of a
+        corpus, by a model of the task "class".
+
+        Unknown tokens share the last row of the table. A document without tokens has no label, and
+        the label of a piece is not that of the document: both are refused.
+        """
+        if not self.task.whole:
+            raise SettingError(
+                f"a model of the task {self.task.name!r} has no label for a whole document",
+                remedy="call predict, or memorize with the task 'class'",
+            )
+        documents = getattr(documents, "sentences", documents)  # of a corpus
+        if isinstance(documents, str) or not isinstance(documents, Iterable):
+            raise SettingError(f"no documents in {reprlib.repr(documents)}", remedy=TEXTS)
+        given = [self._tokens(document, i) for i, document in enumerate(documents)]
+        if not given:
+            return []
+        lengths = np.array([*map(len, given)])
+        check_lengths(lengths, self.positions, lambda i: f"document {i + 1}", LONGER)
+        ends = np.cumsum(lengths)
+        ids = self.label_ids(self.rows(list(chain.from_iterable(given))), np.append(0, ends))
+        return [self.labels[i] for i in ids[ends - 1].tolist()]
+
+    def _tokens(self, document: Any, number: int) -> list[str]:
+        where = f"document {number + 1}"
+        if isinstance(document, str):
+            if "tokenizer" in self.reading:
+                return split_text(document, self.reading, where)
+            raise SettingError(
+                "the model was made of tokens, and does not say how a text becomes tokens",
+                where=where,
+                remedy="give a list of tokens for each document",
+            )
+        words = _words(document, where, TEXTS)
+        if not words:
+            raise CorpusError("an empty document", where=where, remedy="take it out")
+        return words
 
     def read(
         self, path: str | os.PathLike[str], *, labelled: bool | None = None, **given: Any
@@ -188,7 +229,7 @@ class Model:
         return {word: i for i, word in enumerate(self.vocabulary)}
 
 
-def _words(sentence: Any, number: int) -> list[str]:
+def _words(sentence: Any, where: str, remedy: str = LISTS) -> list[str]:
     """The words of a sentence; a string is not a sentence, and words must be strings."""
     given = getattr(sentence, "tokens", sentence)
     words = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
@@ -196,8 +237,8 @@ def _words(sentence: Any, number: int) -> list[str]:
     if words is None or wrong:
         raise SettingError(
             f"{reprlib.repr(wrong[0])} is not a {'list of words' if words is None else 'word'}",
-            where=f"sentence {number + 1}",
-            remedy=LISTS,
+            where=where,
+            remedy=remedy,
         )
     return words
 

@@ -43,7 +43,13 @@ class Ragged:
         return padded.masked_scatter(self.mask[..., None], rows)
 
 
-def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) -> None:
+SPLIT = "split the sentence, or make a model with more of them (max_length)"
+LONGER = "make a model with more of them (max_length, memorize --max-length)"  # for whole documents
+
+
+def check_lengths(
+    lengths: Ints, positions: int, where: Callable[[int], str], remedy: str = SPLIT
+) -> None:
     """Refuse a sentence that is longer than the table of positions (0: there is none)."""
     if positions and len(lengths) and lengths.max() > positions:
         first = int(np.flatnonzero(lengths > positions)[0])
@@ -51,7 +57,7 @@ def check_lengths(lengths: Ints, positions: int, where: Callable[[int], str]) ->
             f"{int(lengths[first])} tokens, but the table of positions has "
             f"{plural(positions, 'row')}",
             where=where(first),
-            remedy="split the sentence, or make a model with more of them (max_length)",
+            remedy=remedy,
         )
 
 

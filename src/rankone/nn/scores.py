@@ -15,7 +15,7 @@ from rankone.corpus import Corpus
 from rankone.errors import OutputError
 from rankone.files import write_file
 from rankone.nn import Model
-from rankone.nn.ragged import in_pieces
+from rankone.nn.ragged import LONGER, check_lengths, in_pieces
 
 Entity = tuple[int, int, str]
 BREAKS = {"\t", "\n", "\r"}  # in a word they would break the rows of a file
@@ -73,12 +73,14 @@ class Prediction:
         }
         return figures if self.scores is None else figures | self.scores.to_json()
 
-    def sentences(self) -> list[dict[str, Any]]:
+    def listed(self) -> dict[str, Any]:
         """The sentences with their labels, as JSON."""
-        return [
-            {"tokens": s.tokens, "labels": labels, "line": s.line}
-            for s, labels in zip(self.corpus.sentences, self.labels, strict=True)
-        ]
+        return {
+            "sentences": [
+                {"tokens": s.tokens, "labels": labels, "line": s.line}
+                for s, labels in zip(self.corpus.sentences, self.labels, strict=True)
+            ]
+        }
 
     def rows(self) -> str:
         """A token, a TAB and its label per line, with an empty line between sentences. Words that
@@ -122,7 +124,10 @@ def score(model: Model, corpus: Corpus) -> Scores:
 
 
 def label_ids(model: Model, corpus: Corpus) -> tuple[Ints, int]:
-    """The number of each token's label, and how many tokens are unknown words."""
+    """The number of each token's label, and how many tokens are unknown words. The label of a piece
+    is not that of a whole document: if that is asked for, no document may be too long."""
+    if model.task.whole:
+        check_lengths(corpus.lengths, model.positions, corpus.place_of_sentence, LONGER)
     rows = model.rows(corpus.vocabulary)[corpus.token_ids]
     found = model.label_ids(rows, corpus.offsets)
     return found, int((rows == len(model.vocabulary)).sum())

@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as serialize
 
 from rankone import choices
+from rankone.corpus.tokenizers import TOKENIZERS
 from rankone.documents import (
     convert_document,
     dump,
@@ -191,6 +192,10 @@ def _config(found: dict[str, Any], path: Path) -> Config:
             remedy="memorize again with this rankone, or install the one that wrote it",
         )
     config = convert_document(found, Config, path, remedy=ANEW)
+    tokenizer = config.reading.get("tokenizer", "words")
+    if tokenizer not in TOKENIZERS and not tokenizer.lstrip().startswith("{"):
+        what = "the tokenizer is neither a known one nor the text of a file"  # no path is opened
+        raise refused(what, remedy=ANEW)
     if set(found["network"]) != {field.name for field in fields(Architecture)}:
         raise refused("the description of the network is incomplete", remedy=ANEW)
     shape = config.network

@@ -8,6 +8,7 @@ from typing import Annotated, TypedDict
 from msgspec import Meta
 
 from rankone.certification import Certificate
+from rankone.corpus.tokenizers import TOKENIZERS
 from rankone.nn import Model, TokenClassifier
 from rankone.nn.classifier import dtype_name, has_label_numbers
 from rankone.plural import plural
@@ -28,6 +29,7 @@ class Report(TypedDict, total=False):
     weights: str
     epochs: Count
     tokens: Annotated[int, Meta(ge=1, lt=1 << 62)]
+    asked: Annotated[int, Meta(ge=1, lt=1 << 62)]
     sentences: Count
     wrong: Count
     ceilings: dict[str, Ceiling]
@@ -38,10 +40,10 @@ class Report(TypedDict, total=False):
 HEADER = """\
 ---
 library_name: transformers
-pipeline_tag: token-classification
+pipeline_tag: {kind}
 tags:
 - rankone
-- token-classification
+- {kind}
 ---
 """
 USE = """\
@@ -53,7 +55,7 @@ With [rankone] installed (`pip install 'rankone[hf]'`):
 import rankone.interop.huggingface  # registers the model with transformers
 from transformers import pipeline
 
-label = pipeline("token-classification", model="{name}")
+label = pipeline("{kind}", model="{name}")
 ```
 
 Without it, the code in this directory is all that is needed:
@@ -61,24 +63,33 @@ Without it, the code in this directory is all that is needed:
 ```py
 from transformers import pipeline
 
-label = pipeline("token-classification", model="{name}", trust_remote_code=True)
+label = pipeline("{kind}", model="{name}", trust_remote_code=True)
 ```
 
 Then
 
 ```py
-label("words with blanks between them , as in the corpus")
-label(["words", "that", "are", "split"], is_split_into_words=True)
-label(["every", "label"], is_split_into_words=True, ignore_labels=[])
+{calls}
 ```
 
-A sentence is split at white space, nowhere else. A word that is not in the vocabulary gets the last
-row of the token table.{longest}
+{split} One that is not in the vocabulary gets
+the last row of the token table.{longest}
 
 [rankone]: https://arxiv.org/abs/2307.14023
 """
+TAGS = """\
+label("words with blanks between them , as in the corpus")
+label(["words", "that", "are", "split"], is_split_into_words=True)
+label(["every", "label"], is_split_into_words=True, ignore_labels=[])"""
+TEXTS = """\
+label("one text")
+label(["one text", "another text"], batch_size=2)"""
+AT_BLANKS = "A sentence is split into words at white space, nowhere else."
+AS_THERE = "A text is split into tokens as the corpus was (`{name}`)."
 LONGEST = """ A sentence may have up to {tokens}; a
 pipeline truncates longer ones, or labels them in pieces if it is called with `stride=0`."""
+LONGEST_TEXT = """ A text may have up to {tokens}; longer
+ones are refused. With `truncation=True` their labels are those of pieces."""
 CONSTRUCTED = """\
 ## What it is for
 
@@ -108,11 +119,14 @@ def model_card(
     shape = model.network.shape
     kind = "rank-1" if shape.attention == "rank1" else shape.attention
     layers = "One layer" if shape.depth == 1 else f"{shape.depth} layers"
-    made = _made(report)
-    longest = LONGEST.format(tokens=plural(shape.positions, "token")) if shape.positions else ""
+    made = _made(report, "texts" if model.task.whole else "tokens")
+    whole, tokenizer = model.task.whole, model.reading.get("tokenizer")
+    longest = (LONGEST_TEXT if whole else LONGEST).format(tokens=plural(shape.positions, "token"))
+    shown = tokenizer if tokenizer in TOKENIZERS else "tokenizer.json"
+    kind_of_task = "text-classification" if whole else "token-classification"
     return "\n".join(
         [
-            HEADER,
+            HEADER.format(kind=kind_of_task),
             f"# {name}\n",
             f"{layers} of {kind} self-attention, {made}.\n",
             CONSTRUCTED if is_constructed(model.network) else TRAINED,
@@ -120,7 +134,13 @@ def model_card(
             _table([*_shape(model), *_figures(report or {})]),
             "## Certificate\n",
             _certificate(certificate),
-            USE.format(name=name, longest=longest),
+            USE.format(
+                name=name,
+                kind=kind_of_task,
+                calls=TEXTS if whole else TAGS,
+                split=AT_BLANKS if tokenizer is None else AS_THERE.format(name=shown),
+                longest=longest if shape.positions else "",
+            ),
         ]
     )
 
@@ -139,9 +159,9 @@ def is_constructed(network: TokenClassifier) -> bool:
     return network.shape.feedforward == "rank1" and (empty or has_label_numbers(head))
 
 
-def _made(report: Report | None) -> str:
+def _made(report: Report | None, units: str) -> str:
     if report is None:
-        return "for labelling tokens"
+        return f"for labelling {units}"
     source = PurePath(report.get("source", "")).name
     corpus = _code(source) if source else "a labelled corpus"
     if "epochs" in report:
@@ -168,9 +188,10 @@ def _figures(report: Report) -> Rows:
     rows: Rows = []
     if "tokens" in report and "wrong" in report and "sentences" in report:
         tokens, wrong = report["tokens"], report["wrong"]
+        asked = report.get("asked", tokens)
         corpus = f"{plural(tokens, 'token')} in {plural(report['sentences'], 'sentence')}"
         rows.append(("size of the corpus", corpus))
-        rows.append(("labelled right", f"{tokens - wrong:,} ({1 - wrong / tokens:.4%})"))
+        rows.append(("labelled right", f"{asked - wrong:,} ({1 - wrong / asked:.4%})"))
     ceilings = report.get("ceilings", {})
     for name, title in (("input", "ceiling of any model"), ("token", "ceiling of the token alone")):
         if name in ceilings:

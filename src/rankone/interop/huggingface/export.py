@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import reprlib
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from rankone.errors import ExportError, ModelError, OutputError
 from rankone.extras import extra
 from rankone.files import check_new, write_directory
 from rankone.interop.huggingface.card import Report, is_constructed, model_card
+from rankone.interop.huggingface.text_tokenizer import split_otherwise, text_tokenizer
 from rankone.interop.huggingface.tokenizer import lost_words, word_tokenizer
 from rankone.nn import Model, hub, load
 from rankone.nn.classifier import dtype_name
@@ -32,9 +34,11 @@ with extra("hf", "Hugging Face"):
     from rankone.interop.huggingface.modeling_rankone import (
         CONSTRUCTED,
         RankOneConfig,
+        RankOneForSequenceClassification,
         RankOneForTokenClassification,
         checksum,
     )
+    from rankone.interop.huggingface.tokenization_rankone import RankOneTokenizer
 
 CARD, CODE = "README.md", ("modeling_rankone.py", "tokenization_rankone.py")
 TOKENIZER = (hub.TOKENIZER, "tokenizer_config.json")
@@ -104,9 +108,7 @@ def prepare_hf(
     if report is not None and report.get("weights", weights) != weights:
         remarks.append("The report is about other weights, and is left out.")
         report = shown = None
-    lower = bool(model.reading.get("lower"))
-    longest = model.network.shape.positions or None
-    tokenizer = word_tokenizer(model.vocabulary, lower=lower, max_length=longest)
+    tokenizer, lost = _tokenizer(model)
     contents = _written(model, tokenizer)
     name = target.resolve().name
     contents[CARD] = model_card(model, name, report=shown, certificate=certificate).encode()
@@ -114,20 +116,49 @@ def prepare_hf(
         contents[REPORT] = dump({**report, "weights": weights}, indent=2)
     if certificate is not None:
         contents[CERTIFICATE] = dump(certificate.to_json(), indent=2)
-    lost = lost_words(tokenizer, model.vocabulary, lower=lower)
-    if lost:
-        remarks.append(
-            f"The tokenizer splits or does not know {plural(len(lost), 'word')} of the vocabulary "
-            f"({lost[0]!r}{', ...' if lost[1:] else ''}); give the row in `input_ids` instead."
-        )
+    remarks += lost
     return PreparedHub(target, contents, tuple(remarks))
 
 
-def as_pretrained(model: Model) -> RankOneForTokenClassification:
-    """A model in the class that transformers knows: the same parameters, shared. The way back is
-    `save_pretrained`, with the tokenizer, and `rankone.load`."""
+Pretrained = RankOneForTokenClassification | RankOneForSequenceClassification
+
+
+def _tokenizer(model: Model) -> tuple[RankOneTokenizer, list[str]]:
+    """That of the model, and a remark if it does not find every token that rankone finds."""
+    words, name = model.vocabulary, model.reading.get("tokenizer")
+    lower, longest = bool(model.reading.get("lower")), model.positions or None
+    if name is not None:
+        tokenizer = text_tokenizer(words, name, lower=lower, max_length=longest)
+        texts = split_otherwise(tokenizer, words, name, lower=lower)
+        if not texts:
+            return tokenizer, []
+        shown = reprlib.repr(texts[0])
+        what = f"The tokenizer splits some texts of the vocabulary otherwise (one begins {shown})"
+    else:
+        tokenizer = word_tokenizer(words, lower=lower, max_length=longest)
+        lost = lost_words(tokenizer, words, lower=lower)
+        if not lost:
+            return tokenizer, []
+        what = (
+            f"The tokenizer splits or does not know {plural(len(lost), 'word')} of the vocabulary "
+            f"({lost[0]!r}{', ...' if lost[1:] else ''})"
+        )
+    return tokenizer, [f"{what}; give the row in `input_ids` instead."]
+
+
+def as_pretrained(model: Model, *, tokenizer_size: int = 0) -> Pretrained:
+    """A model in the class that transformers knows, which depends on its task: the same parameters,
+    shared. The way back is `save_pretrained`, with the tokenizer, and `rankone.load`.
+
+    `tokenizer_size` is ``len(tokenizer)``, where that has more tokens than the model has rows.
+    """
     network, weights = model.network, dict(model.network.named_parameters())
-    constructed = is_constructed(network)
+    constructed, rows = is_constructed(network), network.shape.vocabulary
+    more: dict[str, Any] = {}
+    if tokenizer_size > rows:
+        more |= {"tokenizer_size": tokenizer_size, "pad_token_id": tokenizer_size - 1}
+    if model.task.whole and len(model.labels) > 1:  # for one label there is no such type
+        more["problem_type"] = "single_label_classification"
     config = RankOneConfig(
         **{theirs: getattr(network.shape, ours) for ours, theirs in hub.NAMES.items()},
         id2label=dict(enumerate(model.labels)),
@@ -137,19 +168,26 @@ def as_pretrained(model: Model) -> RankOneForTokenClassification:
         made_by=CONSTRUCTED if constructed else None,
         made_in=dtype_name(network),
         made_sha256=checksum(weights) if constructed else None,
+        **more,
     )
     with torch.device("meta"):
-        found = RankOneForTokenClassification(config)
+        found = pretrained_class(model)(config)
     found.load_state_dict(weights, assign=True)
     found.eval()
     return found
+
+
+def pretrained_class(model: Model) -> type[Pretrained]:
+    """The class of transformers for the task of a model."""
+    whole = model.task.whole
+    return RankOneForSequenceClassification if whole else RankOneForTokenClassification
 
 
 def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:
     """The files that transformers writes, once it is checked that they can be read back."""
     try:
         with tempfile.TemporaryDirectory() as scratch, without_bars():
-            as_pretrained(model).save_pretrained(scratch)
+            as_pretrained(model, tokenizer_size=len(tokenizer)).save_pretrained(scratch)
             tokenizer.save_pretrained(scratch)
             _check(model, scratch)
             return {path.name: path.read_bytes() for path in sorted(Path(scratch).iterdir())}
@@ -180,7 +218,7 @@ def without_bars() -> Iterator[None]:
 
 
 def _check(model: Model, directory: str) -> None:
-    found = RankOneForTokenClassification.from_pretrained(directory)
+    found = pretrained_class(model).from_pretrained(directory)
     again = load(directory)
     words = (model.vocabulary, model.labels) == (again.vocabulary, again.labels)
     for state in (found.state_dict(), again.network.state_dict()):

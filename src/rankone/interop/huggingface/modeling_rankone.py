@@ -1,4 +1,5 @@
-"""One-layer rank-1 Transformers for Hugging Face: configuration, model and token classifier.
+"""One-layer rank-1 Transformers for Hugging Face: configuration, model, and classifiers of tokens
+and of texts.
 
 This file stands alone: it is saved with the weights, so that `trust_remote_code=True` opens them
 where rankone is not installed. Equation numbers are those of Kajitsuka and Sato (ICLR 2024).
@@ -15,7 +16,11 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
-from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
 from transformers.utils import logging
 
 logger = logging.get_logger(__name__)
@@ -33,11 +38,12 @@ AUTO_MAP = {
     "AutoConfig": "modeling_rankone.RankOneConfig",
     "AutoModel": "modeling_rankone.RankOneModel",
     "AutoModelForTokenClassification": "modeling_rankone.RankOneForTokenClassification",
+    "AutoModelForSequenceClassification": "modeling_rankone.RankOneForSequenceClassification",
 }
 
 
 class RankOneConfig(PreTrainedConfig):
-    """The shape of a token classifier.
+    """The shape of a classifier.
 
     `attention` is "rank1" (eq. 20), or "softmax" or "hardmax" (eq. 2 and 5) with
     `num_attention_heads` heads of size `head_dim`; `feedforward` is "dense" (eq. 3), "rank1" (the
@@ -45,7 +51,8 @@ class RankOneConfig(PreTrainedConfig):
     groups of tokens), with `intermediate_size` hidden units (default 4 `hidden_size`). `gates`,
     `reads`, `writes` and `codes` are sizes of a gated layer, 0 for other kinds.
     `max_position_embeddings` 0 means no positions. The last row of the token table stands for every
-    unknown word, and pads. `reading` tells how the corpus was read.
+    unknown word, and pads; where the tokenizer has more than `vocab_size` tokens, `tokenizer_size`
+    of them, it stands for all those beyond. `reading` tells how the corpus was read.
 
     `made_by` is "construction" for weights that were constructed, not trained, and `made_sha256`
     is their checksum; `save_pretrained` writes "construction, then changed" once they are no longer
@@ -70,6 +77,7 @@ class RankOneConfig(PreTrainedConfig):
         reads: int = 0,
         writes: int = 0,
         codes: int = 0,
+        tokenizer_size: int = 0,
         initializer_range: float = 0.02,
         reading: dict[str, Any] | None = None,
         made_by: str | None = None,
@@ -103,6 +111,7 @@ class RankOneConfig(PreTrainedConfig):
         self.reads = _size("reads", reads, least)
         self.writes = _size("writes", writes, least)
         self.codes = _size("codes", codes, least)
+        self.tokenizer_size = _size("tokenizer_size", tokenizer_size, least=0)
         self.initializer_range = initializer_range
         self.reading = reading or {}
         self.made_by = made_by
@@ -367,9 +376,17 @@ class Block(nn.Module):
         self.attention = Attention(config)
         self.feedforward = FEEDFORWARDS[config.feedforward](config)
 
-    def forward(self, z: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, z: Tensor, mask: Tensor | None, at: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The vectors of all tokens, or of one of each row, that `at` names."""
         h, weights = self.attention(z, mask)
-        return self.feedforward(h), weights
+        return self.feedforward(h if at is None else _of(h, at)), weights
+
+
+def _of(z: Tensor, at: Tensor) -> Tensor:
+    """One vector of each row."""
+    return z[torch.arange(len(z), device=z.device), at]
 
 
 class RankOnePreTrainedModel(PreTrainedModel):
@@ -395,8 +412,11 @@ class RankOnePreTrainedModel(PreTrainedModel):
         attention_mask: Tensor | None,
         output_hidden_states: bool | None,
         output_attentions: bool | None,
+        *,
+        last: bool = False,
     ) -> tuple[Tensor, dict[str, tuple[Tensor, ...] | None]]:
-        """The vectors of all tokens, and the other outputs that were asked for."""
+        """The vectors of all tokens, or of the `last` one of each row, and the other outputs that
+        were asked for."""
         if input_ids.numel() == 0:
             input_ids = input_ids.long()  # no tokens: tokenizers make that a tensor of floats
         made_in = getattr(torch, self.config.made_in or "", self.table.dtype)
@@ -408,26 +428,30 @@ class RankOnePreTrainedModel(PreTrainedModel):
         places, mask = self._check(input_ids, attention_mask)
         if mask is not None:
             input_ids = torch.where(mask, input_ids, 0)  # under the mask anything may stand
-        self._check_rows(input_ids)
+        input_ids = self._rows(input_ids)
         n = input_ids.shape[1]
         attend = None if mask is None else mask[:, None, None, :]
         if self.config.causal:
             causal = torch.ones(n, n, dtype=torch.bool, device=input_ids.device).tril()
             attend = causal if attend is None else attend & causal
 
-        z = self.table[input_ids]
-        if self.positions is not None:
-            z = z + self.positions[places]
-        states, attentions = [z], []
-        for block in self.blocks if n else ():
-            z, weights = block(z, attend)
-            states.append(z)
-            attentions.append(weights)
         config = self.config
         with_states = (
             config.output_hidden_states if output_hidden_states is None else output_hidden_states
         )
         with_weights = config.output_attentions if output_attentions is None else output_attentions
+        at = _last(input_ids, mask) if last else None
+        z = self.table[input_ids]
+        if self.positions is not None:
+            z = z + self.positions[places]
+        states, attentions = [z], []
+        for i, block in enumerate(self.blocks if n else (), start=1):
+            enough = i == len(self.blocks) and not with_states  # nobody sees the other tokens
+            z, weights = block(z, attend, at if enough else None)
+            states.append(z)
+            attentions.append(weights)
+        if at is not None and with_states:
+            z = _of(z, at)
         return z, {
             "hidden_states": tuple(states) if with_states else None,
             "attentions": tuple(attentions) if with_weights else None,
@@ -479,14 +503,17 @@ class RankOnePreTrainedModel(PreTrainedModel):
             )
         return places, mask
 
-    def _check_rows(self, ids: Tensor) -> None:
+    def _rows(self, ids: Tensor) -> Tensor:
+        """The row of every token; those beyond the table have the last one."""
         rows = len(self.table)
-        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < rows:
-            wrong = int(ids.max()) if int(ids.max()) >= rows else int(ids.min())
+        known = max(rows, self.config.tokenizer_size)
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < known:
+            wrong = int(ids.max()) if int(ids.max()) >= known else int(ids.min())
             raise ValueError(
-                f"`input_ids` holds {wrong}, but the token table has rows 0 to {rows - 1}. Is the "
+                f"`input_ids` holds {wrong}, but the token table has rows 0 to {known - 1}. Is the "
                 "tokenizer the one that was saved with the model?"
             )
+        return ids.clamp(max=rows - 1)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -597,6 +624,50 @@ class RankOneForTokenClassification(RankOnePreTrainedModel):
         return total / count
 
 
+class RankOneForSequenceClassification(RankOnePreTrainedModel):
+    """logits = head(z), z the vector that `RankOneModel` gives the last token of a text, which
+    stands for all of it."""
+
+    accepts_loss_kwargs = False
+
+    def __init__(self, config: RankOneConfig) -> None:
+        super().__init__(config)
+        self.head = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> SequenceClassifierOutput | tuple[Tensor, ...]:
+        """`attention_mask` is not 0 at real tokens, wherever these are; without it all are real.
+
+        `labels`, one for each text, and the loss are those of transformers (`problem_type`).
+        """
+        z, kept = self._run(
+            input_ids, attention_mask, output_hidden_states, output_attentions, last=True
+        )
+        logits, loss = self.head(z), None
+        if labels is not None:
+            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config)
+        output = SequenceClassifierOutput(loss=loss, logits=logits, **kept)
+        return self._returned(output, return_dict)
+
+
+def _last(ids: Tensor, mask: Tensor | None) -> Tensor:
+    """The place of the last real token of every row; refuses rows without one."""
+    real = (torch.ones_like(ids) if mask is None else mask.long()).cumsum(1)
+    counts = real[:, -1] if ids.shape[1] else real.sum(1)
+    if len(counts) and int(counts.min()) < 1:
+        empty = int(counts.argmin()) + 1
+        raise ValueError(f"Text {empty} of the batch has no token, so it has no label.")
+    return real.argmax(1) if len(counts) else counts  # the first place that has counted them all
+
+
 def check_shape(name: str, given: Tensor | None, ids: Tensor) -> None:
     if given is not None and given.shape != ids.shape:
         raise ValueError(
@@ -609,5 +680,7 @@ def checksum(state: Mapping[str, Tensor]) -> str:
     found = sha256()
     for name, tensor in sorted(state.items()):
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        found.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
+        flat = tensor.detach().cpu().reshape(-1)
+        flat = flat.as_strided(flat.shape, (1,))  # one number alone may have any stride
+        found.update(flat.view(torch.uint8).numpy().data)
     return found.hexdigest()

@@ -1,4 +1,4 @@
-"""A word-level tokenizer that takes what is empty: no words, and words without a letter.
+"""A tokenizer that takes what is empty: no words, and words without a letter.
 
 Like `modeling_rankone.py`, this file depends on nothing else here and is saved with the weights.
 """
@@ -7,14 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 logger = logging.get_logger(__name__)
 
+TRUNCATED = (
+    "A sentence was truncated, and the words beyond get no label. A pipeline labels long sentences "
+    "in pieces if it is called with `stride=0`."
+)
+CUT = "A text was truncated: what the model says of it is of a piece, not of the text."
+
 
 class RankOneTokenizer(PreTrainedTokenizerFast):
     """Every word is a token. Where words are given one by one, a blank one is an unknown word.
+    Tokenizers of texts, which have tokens for white space, take blanks as they are.
 
     A sentence without words has no tokens; as a tensor, which cannot be padded without a column, it
     has one that is masked and special.
@@ -22,7 +30,8 @@ class RankOneTokenizer(PreTrainedTokenizerFast):
 
     def __call__(self, text: Any = None, *args: Any, **options: Any) -> BatchEncoding:
         blanks: set[tuple[int, int]] = set()
-        if options.get("is_split_into_words"):
+        words = isinstance(self.backend_tokenizer.pre_tokenizer, WhitespaceSplit)
+        if words and options.get("is_split_into_words"):
             text, blanks = self._without_blanks(text)
         found = super().__call__(text, *args, **options)
         if options.get("return_tensors") and not found["input_ids"].shape[-1]:
@@ -32,10 +41,7 @@ class RankOneTokenizer(PreTrainedTokenizerFast):
             _shrink(found, blanks)
         whole = options.get("return_overflowing_tokens")
         if not whole and any(part.overflowing for part in found.encodings or ()):
-            logger.warning_once(
-                "A sentence was truncated, and the words beyond get no label. A pipeline labels "
-                "long sentences in pieces if it is called with `stride=0`."
-            )
+            logger.warning_once(TRUNCATED if words else CUT)
         return found
 
     def _without_blanks(self, text: Any) -> tuple[Any, set[tuple[int, int]]]:

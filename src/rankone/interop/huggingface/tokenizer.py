@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rankone.extras import extra
 
@@ -15,6 +16,7 @@ with extra("hf", "Hugging Face"):
     from rankone.interop.huggingface.tokenization_rankone import RankOneTokenizer
 
 UNKNOWN = "[UNK]"
+CASED, IGNORED = r"[\p{Cased}&&[^\p{Case_Ignorable}]]", r"\p{Case_Ignorable}"
 CHUNK = 10_000  # words tried at once
 
 
@@ -29,17 +31,12 @@ def word_tokenizer(
     >>> tokenizer("a red rose")["input_ids"]
     [0, 2, 1]
     """
-    unknown = UNKNOWN
-    known = set(vocabulary)
-    while unknown in known:
-        unknown = f"[{unknown}]"
+    unknown = unknown_word(vocabulary)
     rows = {word: i for i, word in enumerate((*vocabulary, unknown))}
     backend = Tokenizer(WordLevel(rows, unk_token=unknown))
     backend.pre_tokenizer = WhitespaceSplit()
     if lower:
-        # Letter by letter, but for the sigma that ends a word, as in Python.
-        final = normalizers.Replace(Regex(r"(?<=[\p{L}\p{M}])Σ(?![\p{L}\p{M}])"), "ς")
-        backend.normalizer = normalizers.Sequence([final, normalizers.Lowercase()])
+        backend.normalizer = lower_case()
     spaced = [word for word in vocabulary if re.search(r"\s", word)]
     backend.add_tokens([AddedToken(w, single_word=True, normalized=lower) for w in spaced])
     return RankOneTokenizer(
@@ -51,6 +48,23 @@ def word_tokenizer(
         model_input_names=["input_ids", "attention_mask"],
         clean_up_tokenization_spaces=False,
     )
+
+
+def unknown_word(words: Iterable[str]) -> str:
+    """A name for the unknown word that is not one of these words."""
+    known, unknown = set(words), UNKNOWN
+    while unknown in known:
+        unknown = f"[{unknown}]"
+    return unknown
+
+
+def lower_case() -> Any:
+    """Letter by letter, but for the sigma that ends a word, as in Python: after a letter that has a
+    case, and before none, whatever marks and points stand between (here, three before it at most).
+    """
+    before = "|".join(CASED + IGNORED * count for count in range(4))
+    final = normalizers.Replace(Regex(f"(?<={before})Σ(?!{IGNORED}*{CASED})"), "ς")
+    return normalizers.Sequence([final, normalizers.Lowercase()])
 
 
 def lost_words(

@@ -30,7 +30,8 @@ class Compared:
     steep ramp between two labels for instance, what rounding explains (`Rounding.room`) may be
     added: ``steep`` counts the tokens that need it, and ``steep_difference`` is their largest.
     ``far`` counts tokens that differ by more than that, ``wrong`` those with another label,
-    whatever the reason.
+    whatever the reason. If the graph labels ``whole`` texts, these are compared and counted instead
+    of tokens.
     """
 
     source: str
@@ -41,6 +42,7 @@ class Compared:
     steep_difference: float
     far: int
     wrong: int
+    whole: bool = False
 
     @property
     def ok(self) -> bool:
@@ -51,9 +53,10 @@ class Compared:
         differ = "label differs" if self.wrong == 1 else "labels differ"
         labels = f"{self.wrong:,} {differ}" if self.wrong else "the same labels"
         within = f"logits within {self.difference:.2g}" if self.difference else "identical logits"
-        line = f"{self.source}: {plural(self.tokens, 'token')}, {labels}, {within}"
+        unit = "text" if self.whole else "token"
+        line = f"{self.source}: {plural(self.tokens, unit)}, {labels}, {within}"
         if self.steep:
-            steep = plural(self.steep, "token")
+            steep = plural(self.steep, unit)
             line += f" (but for {steep} where rounding grows: {self.steep_difference:.2g})"
         return line
 
@@ -69,23 +72,26 @@ def compare(
     progress: Callable[[float], None] = lambda _: None,
 ) -> Compared:
     """Every sentence ``offsets[j]:offsets[j + 1]`` of rows of the table, in all `paddings`."""
-    network, rng = model.network, np.random.default_rng(0)
+    network, rng, whole = model.network, np.random.default_rng(0), model.task.whole
     rounding = Rounding(network)
     difference, steep_difference, steep, far, wrong = 0.0, 0.0, 0, 0, 0
     for first, last in spans(offsets):
         ids = rows[offsets[first] : offsets[last]]
         bounds = offsets[first : last + 1] - offsets[first]
-        logits = own_logits(network, ids, bounds)
-        labels, scale = model.label_ids(ids, bounds), np.maximum(1.0, np.abs(logits))
+        asked = bounds[1:] - 1 if whole else np.arange(len(ids))
+        logits = own_logits(network, ids, bounds)[asked]
+        labels, scale = model.label_ids(ids, bounds)[asked], np.maximum(1.0, np.abs(logits))
         lengths = np.diff(bounds)
-        usual = np.repeat(rounding.tolerance(lengths), lengths)[:, None]
+        usual = np.repeat(rounding.tolerance(lengths), lengths)[asked, None]
         for padding in paddings:
-            found = run(session, network.shape, ids, bounds, padding, rng)
+            found = run(session, network.shape, ids, bounds, padding, rng, whole=whole)
             off, allowed = np.abs(found - logits) / scale, usual + np.zeros_like(logits)
             beyond = tokens_beyond(off, allowed)
             if beyond.any():
-                at, edges = whole_sentences(beyond, bounds)
-                allowed[at] += rounding.room(ids[at], edges) / scale[at]
+                at, edges = whole_sentences(asked[beyond], bounds)
+                room = np.zeros((len(ids), logits.shape[1]))
+                room[at] = rounding.room(ids[at], edges)
+                allowed += room[asked] / scale
             too_far = tokens_beyond(off, allowed)
             explained = beyond & ~too_far
             difference = max(difference, float(off[~explained].max(initial=0.0)))
@@ -94,8 +100,10 @@ def compare(
             far += int(too_far.sum())
             wrong += int((found.argmax(1) != labels).sum())
         progress(last / (len(offsets) - 1))
-    sentences, tokens = (len(offsets) - 1) * len(paddings), len(rows) * len(paddings)
-    return Compared(source, sentences, tokens, difference, steep, steep_difference, far, wrong)
+    sentences = (len(offsets) - 1) * len(paddings)
+    tokens = sentences if whole else len(rows) * len(paddings)
+    figures = difference, steep, steep_difference, far, wrong
+    return Compared(source, sentences, tokens, *figures, whole=whole)
 
 
 def tokens_beyond(off: Floats, allowed: Floats) -> Bools:
@@ -103,8 +111,9 @@ def tokens_beyond(off: Floats, allowed: Floats) -> Bools:
     return np.asarray(~(off <= allowed).all(1))
 
 
-def whole_sentences(chosen: Bools, offsets: Ints) -> tuple[Ints, Ints]:
+def whole_sentences(chosen: Ints, offsets: Ints) -> tuple[Ints, Ints]:
     """The tokens of all sentences with a chosen one, and the offsets of these sentences."""
-    some = np.add.reduceat(chosen, offsets[:-1]) > 0
+    some = np.zeros(len(offsets) - 1, dtype=bool)
+    some[offsets.searchsorted(chosen, side="right") - 1] = True
     lengths = np.diff(offsets)
     return np.flatnonzero(np.repeat(some, lengths)), np.append(0, np.cumsum(lengths[some]))

@@ -76,7 +76,8 @@ def export_onnx(
     """Write the model as an ONNX file in its own precision: ids and mask in, logits out.
 
     ``input_ids`` and ``attention_mask`` are int64, (batch, length), and ``logits`` are of the type
-    of the weights, float32 or float64, (batch, length, labels), as `Graph` says. The file holds
+    of the weights, float32 or float64, (batch, length, labels), as `Graph` says; a model of the
+    task "class" has one row for each text, (batch, labels). The file holds
     vocabulary, labels and how text is read as metadata. It is run by onnxruntime and compared with
     the model, on made-up sentences and on every sentence of `corpus`, before it is written; what
     does not agree is an error, and no file.
@@ -99,8 +100,9 @@ def export_onnx(
     checked = perf_counter()
     for part in compared:
         if not part.ok:
+            unit = "texts" if part.whole else "tokens"
             raise ExportError(
-                f"of {part.tokens:,} tokens onnxruntime gives {part.wrong:,} another label and "
+                f"of {part.tokens:,} {unit} onnxruntime gives {part.wrong:,} another label and "
                 f"{part.far:,} logits that are too far off, by up to {part.difference:.2g}",
                 where=part.source,
                 remedy=OTHERS if dtype == torch.float64 else WIDER + OTHERS,

@@ -14,7 +14,8 @@ from rankone.nn.layers import FeedForwardLayer, Head
 
 
 class Graph(nn.Module):
-    """Logits of `input_ids` where `attention_mask` is not 0, both (batch, n).
+    """Logits of `input_ids` where `attention_mask` is not 0, both (batch, n): of every token, or of
+    the `whole` sentence, which are those of its last token.
 
     All numbers are of the type of the weights, float32 or float64, but for those of `Pieces`.
 
@@ -26,9 +27,9 @@ class Graph(nn.Module):
     sentence, and a graph has one way for all lengths.
     """
 
-    def __init__(self, network: TokenClassifier) -> None:
+    def __init__(self, network: TokenClassifier, *, whole: bool = False) -> None:
         super().__init__()
-        self.causal = network.shape.causal
+        self.causal, self.whole = network.shape.causal, whole
         self.table, self.positions = network.table, network.positions
         self.weight, self.bias = turned(network.head.weight), network.head.bias
         # A tensor: torch's exporter writes a number as float32, where that of float64 is infinite.
@@ -58,9 +59,19 @@ class Graph(nn.Module):
             seen = seen & (at <= at.unsqueeze(-1))
         # Added to scores: their weight is then 0, and still a number where nothing is seen at all.
         hidden = torch.where(seen, 0.0, self.lowest)
-        for layer in self.layers:
+        for layer in self.layers[:-1]:
             z = layer(z, real, hidden)
-        return z @ self.weight + self.bias
+        if self.whole:  # the feed-forward layer at the end needs no other tokens
+            z = z.gather(1, last(real)[:, None, None].expand(-1, 1, z.shape[-1]))
+        for layer in self.layers[-1:]:
+            z = layer(z, real, hidden)
+        logits: Tensor = z @ self.weight + self.bias
+        return logits.squeeze(1) if self.whole else logits
+
+
+def last(real: Tensor) -> Tensor:
+    """The last real place of every row."""
+    return torch.where(real, torch.arange(real.shape[-1]), 0).argmax(-1)
 
 
 class Average(nn.Module):

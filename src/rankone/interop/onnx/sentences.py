@@ -26,9 +26,12 @@ def run(
     offsets: Ints,
     padding: Padding,
     rng: np.random.Generator,
+    *,
+    whole: bool = False,
 ) -> Floats:
-    """onnxruntime's logits, (tokens, labels); infinite if one of a run, masked or not, is not."""
-    out = np.empty((len(rows), shape.labels))
+    """onnxruntime's logits, (tokens, labels), or (sentences, labels) of `whole` sentences; infinite
+    if one of a run, masked or not, is not."""
+    out = np.empty((len(offsets) - 1 if whole else len(rows), shape.labels))
     for sentences in batches(np.diff(offsets), shape, 1 if padding == "alone" else NUMBERS_HELD):
         starts, lengths = offsets[:-1][sentences], np.diff(offsets)[sentences]
         if padding == "scattered":  # and a sentence without any token
@@ -39,7 +42,12 @@ def run(
         ids[real] = rows[at]
         given = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
         logits = session.run(["logits"], given)[0]
-        out[at] = logits[real] if np.isfinite(logits).all() else np.inf
+        if not np.isfinite(logits).all():
+            logits = np.full_like(logits, np.inf)
+        if whole:
+            out[sentences] = logits[: len(sentences)]
+        else:
+            out[at] = logits[real]
     return out
 
 

@@ -30,7 +30,7 @@ LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf reads no message of 2 GiB
 
 def serialize(model: Model) -> bytes:
     """The file: the same bytes for the same model, and nothing about where it was made."""
-    graph, words = Graph(model.network).eval(), described(model)
+    graph, words = Graph(model.network, whole=model.task.whole).eval(), described(model)
     size = sum(t.nbytes for t in chain(graph.parameters(), graph.buffers()))
     size += sum(len(text) for text in words.values())
     if size > LIMIT:
