@@ -59,7 +59,7 @@ def test_distributions_are_relative_frequencies(window, dtype):
             loss -= count * np.log(shares[token])
             entropy -= count * np.log(count / n)
         total += n
-    assert abs(loss - entropy) / total < (1e-6 if dtype == "float64" else 2e-5)
+    assert abs(loss - entropy) / total < 1e-6
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
