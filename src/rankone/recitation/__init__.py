@@ -1,0 +1,1 @@
+"""Reciting: a model goes on from a prompt, token by token."""
