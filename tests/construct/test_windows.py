@@ -78,7 +78,7 @@ def test_prompts_may_start_anywhere(dtype):
 letters = st.text("ab ", min_size=1, max_size=30)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @given(st.lists(letters, min_size=1, max_size=4), st.integers(1, 6), st.booleans())
 def test_any_texts(texts, window, single):
     """Few letters, many repetitions: "aaa" and "a" at the beginning of a text, too."""

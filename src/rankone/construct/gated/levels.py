@@ -33,7 +33,10 @@ def level(units: Units, which: Bools, fitting: Fitting) -> Units:
     A peak is a unit, one that is twice as steep and takes away, and, where contexts lie beyond, a
     third one like the first. Its plateau takes one more.
     """
-    which = which & units.slopes.any(1)
+    which = which.copy()
+    which[which] = units.slopes[which].any(1)
+    if not which.any():
+        return units
     rising, three = peaks_of(units, which)
     middle, last = rising + 1, rising[three] + 2
     single = which.copy()
@@ -64,8 +67,8 @@ def peaks_of(units: Units, which: Bools) -> tuple[Ints, Bools]:
     """The first rows of peaks, and which of them have three units."""
     slopes, amplitude, label = units.slopes, units.amplitude, units.label
     both = which[:-1] & (label[1:] == label[:-1]) & (amplitude[1:] == -amplitude[:-1])
-    both &= (slopes[1:] == 2 * slopes[:-1]).all(1)
     rising = np.flatnonzero(both)
+    rising = rising[(slopes[rising + 1] == 2 * slopes[rising]).all(1)]
     last = np.minimum(rising + 2, len(label) - 1)
     three = (last == rising + 2) & (label[last] == label[rising])
     three &= (amplitude[last] == amplitude[rising]) & (slopes[last] == slopes[rising]).all(1)

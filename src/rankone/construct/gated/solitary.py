@@ -44,18 +44,21 @@ def fit_solitary(
 ) -> tuple[Groups, Units]:
     """The units of all words, one for every exception; two for those that want a distribution (the
     labels from number `mixed` on), if rounding would put off what a single one writes."""
+    from rankone.kernels.compiled import threads  # compiled code: loaded when used
+
     words, labels = contexts.words, contexts.labels
     bounds = np.flatnonzero(np.diff(words, prepend=-1, append=-1))
     exception = labels != usual[words]
     noise = noise_of(contexts, fitting)
     found, at = [], []
-    for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        tick()
-        points = np.flatnonzero(exception[a:b])
-        if len(points):
-            own = contexts.averages[a:b]
-            found.append(sides_of(own, points, noise[a:b], fitting))
-            at.append(a + points)
+    with threads.alone():
+        for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            tick()
+            points = np.flatnonzero(exception[a:b])
+            if len(points):
+                own = contexts.averages[a:b]
+                found.append(sides_of(own, points, noise[a:b], fitting))
+                at.append(a + points)
     if not found:
         nothing = np.empty(0, np.int64)
         return Groups(nothing, nothing, np.empty(0)), no_units(contexts.averages.shape[1])
