@@ -147,7 +147,7 @@ def _reads_writes(network: TokenClassifier, layer: GatedLayer) -> bool:
 
 def _filter(layer: GatedLayer, tables: Tables) -> Filter:
     """The groups of words that are worth it, and which products of theirs count."""
-    from rankone.kernels.compiled.recite import LANES, Filter
+    from rankone.kernels.compiled.recite import AT_ONCE, LANES, Filter
 
     groups, units = layer.groups, layer.units
     sizes = np.diff(groups.first)
@@ -159,7 +159,7 @@ def _filter(layer: GatedLayer, tables: Tables) -> Filter:
     blocks = np.where(large, -(-sizes // LANES), 0)
     first = np.append(0, np.cumsum(blocks))
     heads = units.slopes.shape[1]
-    slopes = np.zeros((int(first[-1]) * LANES, heads), np.float32)
+    slopes = np.zeros((int(first[-1]) * LANES, -(-heads // AT_ONCE) * AT_ONCE), np.float32)
     least = np.full(len(slopes), np.inf, np.float32)
     if found is not None:
         border = (found.border - found.slip * (longest + 1.0)).astype(np.float32)
@@ -167,9 +167,9 @@ def _filter(layer: GatedLayer, tables: Tables) -> Filter:
         for g in np.flatnonzero(large).tolist():
             own = slice(int(groups.first[g]), int(groups.first[g + 1]))
             start = int(first[g]) * LANES
-            slopes[start : start + int(sizes[g])] = found.slopes[own]
+            slopes[start : start + int(sizes[g]), :heads] = found.slopes[own]
             least[start : start + int(sizes[g])] = border[own]
-    laid = slopes.reshape(-1, LANES, heads).transpose(0, 2, 1)
+    laid = slopes.reshape(-1, LANES, slopes.shape[1]).transpose(0, 2, 1)
     return Filter(large, first, np.ascontiguousarray(laid), least.reshape(-1, LANES))
 
 
