@@ -75,22 +75,23 @@ def _tables(
     reads = layer.reads.tolist()
     if any(len(at) != 1 or int(at[0]) not in reads for at in to):
         return None
-    keeper = layer.keeper
+    keeper, placed = layer.keeper, layer.placed
     keys = [head.key for head in heads]
     values = [head.key if head.shared else head.value for head in heads]
-    fines = keeper.word_fine[0], keeper.place_fine[0]
-    placed = layer.placed
     return Tables(
-        *(_columns(table, vectors) for vectors in (keys, values)),
-        *(np.ascontiguousarray(table[:, at]) for at in (layer.reads, layer.writes)),
-        *(_columns(positions, vectors) for vectors in (keys, values)),
-        np.ascontiguousarray(positions[:, layer.reads]),
-        keeper.word,
-        keeper.place if placed else np.zeros(1, np.int64),
-        fines[0],
-        fines[1] if placed else np.zeros(1),
-        np.array([reads.index(int(at[0])) for at in to]),
-        np.array([h.output[at[0]] for h, at in zip(heads, to, strict=True)], table.dtype),
+        key=_columns(table, keys),
+        value=_columns(table, values),
+        reads=np.ascontiguousarray(table[:, layer.reads]),
+        writes=np.ascontiguousarray(table[:, layer.writes]),
+        key_at=_columns(positions, keys),
+        value_at=_columns(positions, values),
+        reads_at=np.ascontiguousarray(positions[:, layer.reads]),
+        gates=keeper.word,
+        gates_at=keeper.place if placed else np.zeros(1, np.int64),
+        fines=keeper.word_fine[0],
+        fines_at=keeper.place_fine[0] if placed else np.zeros(1),
+        to=np.array([reads.index(int(at[0])) for at in to]),
+        scale=np.array([h.output[at[0]] for h, at in zip(heads, to, strict=True)], table.dtype),
     )
 
 

@@ -54,6 +54,7 @@ def check_recitation(
     begun = time.perf_counter()
     rows = model.rows(corpus.vocabulary)[corpus.token_ids]
     labels = _recited(reciter, rows, corpus.offsets, progress)
+    done = time.perf_counter()
     number = {name: i for i, name in enumerate(corpus.label_names)}
     said = np.array([number.get(name, -1) for name in model.labels])[labels]
     asked = corpus.label_ids >= 0
@@ -80,7 +81,11 @@ def check_recitation(
         strange=strange,
         branches=_branches(model, corpus, labels, parted[:LISTED], avoidable),
         remarks=tuple(remarks),
-        seconds={"prepare": begun - started, "recite": time.perf_counter() - begun},
+        seconds={
+            "prepare": begun - started,
+            "recite": done - begun,
+            "compare": time.perf_counter() - done,
+        },
     )
 
 
@@ -107,9 +112,10 @@ def _recited(reciter: Reciter, rows: Ints, offsets: Ints, progress: Progress) ->
 
 def _avoidable(model: Model, corpus: Corpus, parted: Ints, said: Ints) -> Bools:
     """For each branch, whether some other token follows its context more often."""
-    shape, asked = model.network.shape, corpus.asked
-    look = {"positions": bool(model.positions), "causal": True, "depth": shape.depth}
-    contexts = visible_contexts(corpus, window=shape.window, **look)
+    shape, asked, placed = model.network.shape, corpus.asked, bool(model.positions)
+    contexts = visible_contexts(
+        corpus, positions=placed, causal=True, depth=shape.depth, window=shape.window
+    )
     size = len(corpus.label_names) + 1
     keys = contexts * size + corpus.label_ids
     found, counts = np.unique(keys[asked], return_counts=True)
