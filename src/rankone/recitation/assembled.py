@@ -75,22 +75,23 @@ def _tables(
     reads = layer.reads.tolist()
     if any(len(at) != 1 or int(at[0]) not in reads for at in to):
         return None
-    keeper = layer.keeper
+    keeper, placed = layer.keeper, layer.placed
     keys = [head.key for head in heads]
     values = [head.key if head.shared else head.value for head in heads]
-    fines = keeper.word_fine[0], keeper.place_fine[0]
-    placed = layer.placed
     return Tables(
-        *(_columns(table, vectors) for vectors in (keys, values)),
-        *(np.ascontiguousarray(table[:, at]) for at in (layer.reads, layer.writes)),
-        *(_columns(positions, vectors) for vectors in (keys, values)),
-        np.ascontiguousarray(positions[:, layer.reads]),
-        keeper.word,
-        keeper.place if placed else np.zeros(1, np.int64),
-        fines[0],
-        fines[1] if placed else np.zeros(1),
-        np.array([reads.index(int(at[0])) for at in to]),
-        np.array([h.output[at[0]] for h, at in zip(heads, to, strict=True)], table.dtype),
+        key=_columns(table, keys),
+        value=_columns(table, values),
+        reads=np.ascontiguousarray(table[:, layer.reads]),
+        writes=np.ascontiguousarray(table[:, layer.writes]),
+        key_at=_columns(positions, keys),
+        value_at=_columns(positions, values),
+        reads_at=np.ascontiguousarray(positions[:, layer.reads]),
+        gates=keeper.word,
+        gates_at=keeper.place if placed else np.zeros(1, np.int64),
+        fines=keeper.word_fine[0],
+        fines_at=keeper.place_fine[0] if placed else np.zeros(1),
+        to=np.array([reads.index(int(at[0])) for at in to]),
+        scale=np.array([h.output[at[0]] for h, at in zip(heads, to, strict=True)], table.dtype),
     )
 
 
@@ -147,7 +148,7 @@ def _reads_writes(network: TokenClassifier, layer: GatedLayer) -> bool:
 
 def _filter(layer: GatedLayer, tables: Tables) -> Filter:
     """The groups of words that are worth it, and which products of theirs count."""
-    from rankone.kernels.compiled.recite import LANES, Filter
+    from rankone.kernels.compiled.recite import AT_ONCE, LANES, Filter
 
     groups, units = layer.groups, layer.units
     sizes = np.diff(groups.first)
@@ -159,7 +160,7 @@ def _filter(layer: GatedLayer, tables: Tables) -> Filter:
     blocks = np.where(large, -(-sizes // LANES), 0)
     first = np.append(0, np.cumsum(blocks))
     heads = units.slopes.shape[1]
-    slopes = np.zeros((int(first[-1]) * LANES, heads), np.float32)
+    slopes = np.zeros((int(first[-1]) * LANES, -(-heads // AT_ONCE) * AT_ONCE), np.float32)
     least = np.full(len(slopes), np.inf, np.float32)
     if found is not None:
         border = (found.border - found.slip * (longest + 1.0)).astype(np.float32)
@@ -167,9 +168,9 @@ def _filter(layer: GatedLayer, tables: Tables) -> Filter:
         for g in np.flatnonzero(large).tolist():
             own = slice(int(groups.first[g]), int(groups.first[g + 1]))
             start = int(first[g]) * LANES
-            slopes[start : start + int(sizes[g])] = found.slopes[own]
+            slopes[start : start + int(sizes[g]), :heads] = found.slopes[own]
             least[start : start + int(sizes[g])] = border[own]
-    laid = slopes.reshape(-1, LANES, heads).transpose(0, 2, 1)
+    laid = slopes.reshape(-1, LANES, slopes.shape[1]).transpose(0, 2, 1)
     return Filter(large, first, np.ascontiguousarray(laid), least.reshape(-1, LANES))
 
 

@@ -8,6 +8,7 @@ import torch
 from rankone.arrays import Ints
 from rankone.errors import ModelError
 from rankone.nn import Model
+from rankone.nn.gatekeeper import gated_layer_of
 from rankone.nn.readout import Readout
 from rankone.recitation.assembled import assemble, new_state
 
@@ -35,6 +36,7 @@ class Reciter:
         self._network = assemble(model.network)
         self._readout = Readout.of(model.network.head)
         self.begin()
+        self._load()
 
     @property
     def compiled(self) -> bool:
@@ -94,16 +96,22 @@ class Reciter:
 
     def _decide(self) -> int:
         """The label of the last token by all logits."""
-        assert self._network is not None
+        layer = gated_layer_of(self.model.network)
+        assert layer is not None
         features = np.zeros((self.model.network.shape.dim, 1), self._state.features.dtype)
-        features[self._writes, 0] = self._state.features
+        features[layer.writes.numpy(), 0] = self._state.features
         seen = self._readout.seen
         return int(self._readout.labels(features if seen is None else features[seen])[0])
 
-    @property
-    def _writes(self) -> Ints:
-        writes: Ints = self.model.network.blocks[0].feedforward.writes.numpy()
-        return writes
+    def _load(self) -> None:
+        """Compiled code, so that no token has to wait for it."""
+        if self._network is None:
+            return
+        from rankone.kernels.compiled.recite import follow, go_on
+
+        none, given = np.empty(0, np.int64), (self._network, self._state)
+        follow(*given, none, none, 0)
+        go_on(*given, self.rows, self.positions, 0, none)
 
     @torch.no_grad()
     def _look(self, row: int) -> int:

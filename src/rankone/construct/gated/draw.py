@@ -42,8 +42,10 @@ from rankone.construct.gated.units import (
     with_exceptions,
 )
 from rankone.construct.problem import Problem, end_to_end, joined
+from rankone.corpus.tasks import asks_next
 from rankone.errors import PrecisionError
 from rankone.nn import Architecture, Block, Model, SelfAttention, TokenClassifier
+from rankone.nn.fingerprints import Fingerprints
 from rankone.nn.gated import GatedFeedForward
 from rankone.nn.layers import module_of
 from rankone.nn.memory import COLUMNS, Made, Memory
@@ -311,4 +313,10 @@ def model_of(draft: GatedDraft, reading: Mapping[str, Any], made: Made, *, edita
         ids, labels = (joined([getattr(part, name) for part in parts]) for name in COLUMNS[:2])
         memory = Memory(ids, labels, end_to_end(parts), draft if len(parts) == 1 else None)
     first = parts[0]
-    return Model(network, first.vocabulary, first.label_names, reading, made, memory)
+    contexts = contexts_of(draft.problem)
+    return Model(network, first.vocabulary, first.label_names, reading, made, memory, contexts)
+
+
+def contexts_of(problem: Problem) -> Fingerprints | None:
+    """Fingerprints of all contexts, for a model that is asked to go on from a text."""
+    return Fingerprints.of(problem.parts) if asks_next(problem.corpus.task) else None

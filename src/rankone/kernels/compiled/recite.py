@@ -19,7 +19,8 @@ from rankone.kernels.compiled.compiler import FUSED, compiled, inlined
 from rankone.kernels.compiled.exponential import exponential
 
 Numbers = NDArray[Any]  # float32 or float64: those of the network
-LANES = 32  # units whose products are taken at once
+LANES = 32  # units whose products are taken at once,
+AT_ONCE = 8  # and heads
 DOUBT = -1  # in place of a label, where only all logits can tell
 END = -1  # in place of the row of a label that no token follows
 
@@ -58,9 +59,9 @@ class Heads(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Large groups, which are ``done`` by blocks. Group g has the blocks ``first[g]`` to ``first[g + 1]`` - 1 of `LANES` slopes
-    in single precision, as (block, head, lane): a unit may be active only where the product is
-    beyond ``least``."""
+    """Large groups, which are ``done`` by blocks. Group g has the blocks ``first[g]`` to
+    ``first[g + 1]`` - 1 of `LANES` slopes in single precision, as (block, head, lane), the heads
+    filled up with zeros: a unit may be active only where the product reaches ``least``."""
 
     done: Bools
     first: Ints
@@ -177,10 +178,14 @@ def blocks_beyond(
     count = 0
     for block in range(first, last):
         products[:] = np.float32(0.0)
-        for h in range(len(a)):
-            share = a[h]
+        for h in range(0, len(a), AT_ONCE):
+            a0, a1, a2, a3 = a[h], a[h + 1], a[h + 2], a[h + 3]
+            a4, a5, a6, a7 = a[h + 4], a[h + 5], a[h + 6], a[h + 7]
+            s = slopes[block, h : h + AT_ONCE]
             for k in range(LANES):
-                products[k] += slopes[block, h, k] * share
+                low = (s[0, k] * a0 + s[1, k] * a1) + (s[2, k] * a2 + s[3, k] * a3)
+                high = (s[4, k] * a4 + s[5, k] * a5) + (s[6, k] * a6 + s[7, k] * a7)
+                products[k] += low + high
         ahead = np.float32(-1.0)
         for k in range(LANES):
             ahead = max(ahead, products[k] - least[block, k])
@@ -256,7 +261,7 @@ def scratch(net: Network, state: State) -> Scratch:
         np.empty(heads),
         np.empty_like(net.tables.reads[0]),
         np.empty((reads, 1)),
-        np.empty(reads, np.float32),
+        np.zeros(-(-reads // AT_ONCE) * AT_ONCE, np.float32),
         np.empty((width, 1)),
         np.empty(1, np.int64),
         np.empty(1, np.int64),
