@@ -57,7 +57,8 @@ def run(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
 def alone() -> AbstractContextManager[Any]:
     """While this lasts, each product of matrices is computed by the thread that asks for it: those
     of a BLAS wait busily for each other, in vain where matrices are small or cores are shared."""
-    return threadpool_limits(1, "blas")
+    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
+    return limits
 
 
 def products(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
