@@ -189,7 +189,10 @@ class AnyOrder:
         away = chunk.features.rad + TINY * (terms + 2)
         base = balls.embed(balls.out, chunk.ids, chunk.positions)
         for k, at in enumerate(balls.out.tolist()):
-            share = np.abs(balls.o[unit, np.flatnonzero(balls.writes == at)[0]]) * amplitude
+            share = (
+                np.abs(balls.written_by(unit, int(np.flatnonzero(balls.writes == at)[0])))
+                * amplitude
+            )
             most = np.abs(base.mid[k]) + np.bincount(token, share * upper, tokens)
             away[k] += np.bincount(token, share * slip, tokens) + rounding * most
         return up(away * (1 + gamma(int(terms.max(initial=0)) + 8)))

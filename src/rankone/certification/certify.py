@@ -141,7 +141,11 @@ def prove(
         with time_limit(inf if seconds is None else seconds):
             return prove_exactly(model.network, corpus, rows, gold, cap, progress)
     shape, head = model.network.shape, head_of(model.network.head)
-    given = {"positions": bool(shape.positions), "causal": shape.causal}
+    given: dict[str, Any] = {
+        "positions": bool(shape.positions),
+        "causal": shape.causal,
+        "window": shape.window,
+    }
     contexts = visible_contexts(corpus, **given)
     inputs = contexts
     if shape.depth > 1:  # context ids come from the first layer, and later ones may see more
