@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankone.certification.align import align, taken
-from rankone.certification.any_order import ARITHMETIC, AnyOrder
+from rankone.certification.any_order import ARITHMETIC, WINDOWED, AnyOrder
 from rankone.certification.certificate import (
     EXACT,
     MOST,
@@ -100,7 +100,7 @@ def certify(
         unavoidable=labels.unavoidable,
         float_distance=ceiled(run.distance),
         any_order=proof.any_order,
-        arithmetic=None if proof.any_order is None else ARITHMETIC,
+        arithmetic=None if proof.any_order is None else arithmetic(model),
         forgotten=left,
         decided=proof.decided,
         digits=proof.digits,
@@ -111,6 +111,12 @@ def certify(
         hashes=hashes(model, corpus),
         seconds=proof.seconds,
     )
+
+
+def arithmetic(model: Model | ExactModel) -> str:
+    """What is assumed of a run in any order."""
+    windowed = isinstance(model, Model) and model.network.shape.window
+    return WINDOWED if windowed else ARITHMETIC
 
 
 def left_of(model: Model | ExactModel, corpus: Corpus, sentences: Any) -> Forgotten:

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from math import inf, isnan
 
 import numpy as np
-import torch
 from flint import arb
 from numpy.typing import NDArray
-from torch import nn
 
 from rankone.arrays import Floats, Ints
 from rankone.certification.any_order import AnyOrder
@@ -19,11 +17,10 @@ from rankone.certification.float_balls import Chunk, FloatBalls
 from rankone.certification.gated_balls import GatedBalls, GatedChunk
 from rankone.certification.gathered import Gathered
 from rankone.certification.label_heads import Head, head_of
-from rankone.certification.leads import Decoded
+from rankone.certification.leads import Decoded, narrowed
 from rankone.deadline import TimeIsUpError, tick
 from rankone.nn import Evaluator, TokenClassifier
 from rankone.nn.evaluate import Numbers
-from rankone.nn.layers import module_of
 from rankone.progress import Progress
 from rankone.spans import SPAN
 
@@ -133,12 +130,6 @@ class Columns:
             parts.append(block[:, :missing])
             self.left = block[:, missing:]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-
-
-def narrowed(head: nn.Linear, at: Ints) -> nn.Linear:
-    """A head that reads only these coordinates; its other weights are 0."""
-    weight = head.weight[:, torch.from_numpy(at)]
-    return module_of(nn.Linear, {"weight": weight, "bias": head.bias})
 
 
 def _side_by_side(

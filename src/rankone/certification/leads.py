@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from flint import arb
+from torch import nn
 
 from rankone.arrays import Bools, Floats, Ints
 from rankone.certification.ball_arithmetic import Balls, up
 from rankone.deadline import tick
 from rankone.nn.arb_network import Vector
 from rankone.nn.evaluate import Numbers
+from rankone.nn.layers import module_of
 
 LOGITS = 1 << 22  # held at once, where there are very many labels
 OVERFLOW = -2  # in place of a label: the run has none, and `predict` refuses
@@ -76,3 +79,9 @@ def in_parts(doubt: Bools, labels: int) -> Iterator[Ints]:
     for i in range(0, len(tokens), step):
         tick()
         yield tokens[i : i + step]
+
+
+def narrowed(head: nn.Linear, at: Ints) -> nn.Linear:
+    """A head that reads only these coordinates; its other weights are 0."""
+    weight = head.weight[:, torch.from_numpy(at)]
+    return module_of(nn.Linear, {"weight": weight, "bias": head.bias})

@@ -128,11 +128,11 @@ class MixedHead:
         if not len(tokens):
             pairs = zip(y, codes.codes[label].tolist(), strict=True)
             away = max((abs(a - c) for a, c in pairs), key=lambda x: float(x.upper()))
-            return sharp * LEAST * (1 - 2 * away.upper()) - sum(sizes, arb(0))
+            return arb(sharp * LEAST * (1 - 2 * away.upper()) - sum(sizes, arb(0)))
         m = int(which[0])
         rest = sum(sizes[:m] + sizes[m + 1 :], arb(0)) + 2 * sharp * sum(map(abs, y), arb(0))
-        found: arb = z[m].lower() * float(codes.lead[m]) / WIDER - rest
-        return found
+        found = z[m].lower() * float(codes.lead[m]) / WIDER - rest
+        return arb(found)
 
 
 def less(x: Floats, size: Floats) -> Floats:
