@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankone.certification.align import align, taken
-from rankone.certification.any_order import ARITHMETIC, AnyOrder
+from rankone.certification.any_order import ARITHMETIC, WINDOWED, AnyOrder
 from rankone.certification.certificate import (
     EXACT,
     MOST,
@@ -100,7 +100,7 @@ def certify(
         unavoidable=labels.unavoidable,
         float_distance=ceiled(run.distance),
         any_order=proof.any_order,
-        arithmetic=None if proof.any_order is None else ARITHMETIC,
+        arithmetic=None if proof.any_order is None else arithmetic(model),
         forgotten=left,
         decided=proof.decided,
         digits=proof.digits,
@@ -111,6 +111,12 @@ def certify(
         hashes=hashes(model, corpus),
         seconds=proof.seconds,
     )
+
+
+def arithmetic(model: Model | ExactModel) -> str:
+    """What is assumed of a run in any order."""
+    windowed = isinstance(model, Model) and model.network.shape.window
+    return WINDOWED if windowed else ARITHMETIC
 
 
 def left_of(model: Model | ExactModel, corpus: Corpus, sentences: Any) -> Forgotten:
@@ -141,7 +147,11 @@ def prove(
         with time_limit(inf if seconds is None else seconds):
             return prove_exactly(model.network, corpus, rows, gold, cap, progress)
     shape, head = model.network.shape, head_of(model.network.head)
-    given = {"positions": bool(shape.positions), "causal": shape.causal}
+    given: dict[str, Any] = {
+        "positions": bool(shape.positions),
+        "causal": shape.causal,
+        "window": shape.window,
+    }
     contexts = visible_contexts(corpus, **given)
     inputs = contexts
     if shape.depth > 1:  # context ids come from the first layer, and later ones may see more

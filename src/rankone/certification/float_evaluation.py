@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from math import inf, isnan
 
 import numpy as np
-import torch
 from flint import arb
 from numpy.typing import NDArray
-from torch import nn
 
 from rankone.arrays import Floats, Ints
 from rankone.certification.any_order import AnyOrder
@@ -18,13 +16,13 @@ from rankone.certification.context_ids import ContextIds
 from rankone.certification.float_balls import Chunk, FloatBalls
 from rankone.certification.gated_balls import GatedBalls, GatedChunk
 from rankone.certification.gathered import Gathered
-from rankone.certification.label_heads import Decoded, Head, head_of
+from rankone.certification.label_heads import Head, head_of
+from rankone.certification.leads import Decoded, narrowed
 from rankone.deadline import TimeIsUpError, tick
 from rankone.nn import Evaluator, TokenClassifier
 from rankone.nn.evaluate import Numbers
-from rankone.nn.layers import module_of
 from rankone.progress import Progress
-from rankone.spans import SPAN, spans
+from rankone.spans import SPAN
 
 PIECE = 1 << 12  # tokens evaluated at once, unless the network is a constructed one
 
@@ -101,27 +99,37 @@ def evaluate(
     If the time limit is hit first, there are no context ids, and readings only up to that point.
     """
     balls = balls or GatedBalls.of(network) or FloatBalls(network)
-    decoder = head
+    decoder, only = head, None
     if isinstance(balls, GatedBalls):
-        decoder = head_of(narrowed(network.head, balls.out))
+        decoder, only = head_of(narrowed(network.head, balls.out)), balls.out
     tokens = np.flatnonzero(contexts == np.arange(len(contexts)))
     gathered = Gathered(network, balls, rows, offsets, tokens)
     readings = Readings.room(len(rows))
-    for chunk, z in _side_by_side(balls, network, rows, offsets, progress):
+    for chunk, z in _side_by_side(balls, network, rows, offsets, progress, only):
         gathered.add(chunk)
         exact = decoder.decode(chunk.features)
         if order is not None and isinstance(chunk, GatedChunk):
             order.see(chunk, exact.labels, exact.off)
-        readings.add(chunk.first, exact, *head.run(z))
+        readings.add(chunk.first, exact, *decoder.run(z))
     if not readings.reached.all():
         return None, readings
     return gathered.ids(), readings
 
 
-def narrowed(head: nn.Linear, at: Ints) -> nn.Linear:
-    """A head that reads only these coordinates; its other weights are 0."""
-    weight = head.weight[:, torch.from_numpy(at)]
-    return module_of(nn.Linear, {"weight": weight, "bias": head.bias})
+class Columns:
+    """Columns that come in blocks, as many at a time as are asked for."""
+
+    def __init__(self, blocks: Iterator[Numbers]) -> None:
+        self.blocks, self.left = blocks, next(blocks)
+
+    def take(self, count: int) -> Numbers:
+        parts = [self.left[:, :count]]
+        self.left = self.left[:, count:]
+        while (missing := count - sum(part.shape[1] for part in parts)) > 0:
+            block = next(self.blocks)
+            parts.append(block[:, :missing])
+            self.left = block[:, missing:]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def _side_by_side(
@@ -130,23 +138,20 @@ def _side_by_side(
     rows: Ints,
     offsets: Ints,
     progress: Progress,
+    only: Ints | None,
 ) -> Iterator[tuple[Chunk | GatedChunk, Numbers]]:
     """Balls and the features of the network's own run, piece by piece, until the time limit.
 
-    The run uses the chunks of `Evaluator`, as in prediction; balls use smaller ones where they are
-    slow.
+    The run uses the chunks of `Evaluator`, as in prediction; balls use their own.
     """
     constructed = network.shape.depth == 1 and network.shape.feedforward in ("rank1", "gated")
     size = SPAN if constructed else PIECE
     try:
         tick()
-        for (a, b), z in zip(
-            spans(offsets), Evaluator(network).features(rows, offsets), strict=True
-        ):
-            start = int(offsets[a])
-            for chunk in balls.run(rows, offsets[a : b + 1], size):
-                progress("float64", chunk.last / len(rows))
-                yield chunk, z[:, chunk.first - start : chunk.last - start]
-                tick()
+        features = Columns(Evaluator(network, only=only).features(rows, offsets))
+        for chunk in balls.run(rows, offsets, size):
+            progress("float64", chunk.last / len(rows))
+            yield chunk, features.take(chunk.last - chunk.first)
+            tick()
     except TimeIsUpError:
         return

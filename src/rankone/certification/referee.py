@@ -127,10 +127,16 @@ class Referee:
                 break
 
     def place(self, token: int) -> Place:
-        """The sentence of a token, as rows of the table, and the token's position in it."""
+        """What the token sees, as rows of the table, and its own position there: the sentence, or
+        what a window holds of it. (Of several layers that see the past, all of it is kept.)"""
         j = int(np.searchsorted(self.offsets, token, side="right")) - 1
-        start = int(self.offsets[j])
-        return self.rows[start : self.offsets[j + 1]].tolist(), token - start
+        start, end = self.offsets[j : j + 2].tolist()
+        shape = self.network.shape
+        if shape.window:
+            start = max(start, token + 1 - shape.window)
+        if shape.causal and shape.depth == 1:
+            end = token + 1
+        return self.rows[start:end].tolist(), token - start
 
     def _context_id(self, net: ArbNetwork, token: int) -> tuple[Vector, Vector]:
         """What attention adds to the token, and the context id."""
