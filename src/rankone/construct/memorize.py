@@ -125,7 +125,8 @@ def memorize(
     chosen = CONSTRUCTIONS[construction]
     if parts[0].window and construction != "gated":
         raise SettingError(
-            f"{construction} has no windows", remedy="choose gated, or leave out window (--window)"
+            f"{construction} has no windows",
+            remedy="choose gated, or leave out window (memorize --window)",
         )
     first, clock = parts[0], Clock(sum(part.seconds for part in parts), progress)
     length = max(position_rows(part, positions, max_length) for part in parts)

@@ -245,6 +245,7 @@ def _network(shape: Architecture, path: Path) -> TokenClassifier:
         raise refused(what, remedy=remedy) from None
     if shape.depth > len(tensors):
         raise refused(f"too few tensors for depth {shape.depth}", remedy=ANEW)
+    tensors.pop(hub.TOKEN, None)  # of language models in the layout of Hugging Face
     wanted = shape.parameter_shapes()
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if wanted != found:
