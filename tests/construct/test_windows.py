@@ -59,7 +59,7 @@ def test_distributions_are_relative_frequencies(window, dtype):
             loss -= count * np.log(shares[token])
             entropy -= count * np.log(count / n)
         total += n
-    assert abs(loss - entropy) / total < 1e-6
+    assert abs(loss - entropy) / total < (1e-6 if dtype == "float64" else 2e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -117,8 +117,7 @@ def test_a_unit_for_every_exception():
         kind = next(iter(following)) if len(following) == 1 else tuple(sorted(following.items()))
         usual[context[-1]][kind] += 1
     for each in usual.values():
-        mixed = len(each) > 1 and any(isinstance(kind, tuple) for kind in each)
-        exceptions += each.total() - (0 if mixed else max(each.values()))
+        exceptions += each.total() - max(each.values())
     assert result.hidden_units == exceptions
 
 

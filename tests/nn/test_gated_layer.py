@@ -24,13 +24,13 @@ def features(network, monkeypatch, large, tokens=1):
     monkeypatch.setattr(gated_layer, "LARGE", large)
     monkeypatch.setattr(gated_layer, "TOKENS", tokens)
     evaluator = Evaluator(network)
-    assert bool(evaluator.gated.singles) == (large < 10_000)
+    assert bool(evaluator.gated.singles) == (large < 1000)
     return np.concatenate(list(evaluator.features(CORPUS.token_ids, CORPUS.offsets)), axis=1)
 
 
 @pytest.mark.parametrize("held", [1, 100, 1 << 20])
 def test_bits(network, monkeypatch, held):
-    one = features(network, monkeypatch, 10_000)
+    one = features(network, monkeypatch, 1000)
     monkeypatch.setattr(gated_layer, "HELD", held)
     assert (features(network, monkeypatch, 2) == one).all()
     assert (features(network, monkeypatch, 2, tokens=100) == one).all()

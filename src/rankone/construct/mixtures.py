@@ -8,8 +8,7 @@ import numpy as np
 
 from rankone.arrays import Floats, Ints
 
-# Over a label that is as frequent. A lead of x adds x^2/8 nats or less to the cross-entropy.
-LEAD = {"float64": 2.0**-10, "float32": 2.0**-9}
+LEAD = {"float64": 2.0**-10, "float32": 2.0**-7}  # over a label that is as frequent
 LIFT = 64.0  # the logits of labels that occur, above those of all others
 
 

@@ -98,9 +98,9 @@ class MixedCodes:
         if len(tokens):
             own = z[:, tokens]
             rest = np.abs(own).sum(0) - np.abs(own[which, np.arange(len(tokens))])
-            shift = self.range.max() * rest + 2 * self.sharp * np.abs(y[:, tokens]).sum(0)
-            scaled = np.abs(own[which, np.arange(len(tokens))] - 1)  # and the lead with it
-            part = (scaled + shift / self.lead[which]) / 2
+            shift = self.range[which] * np.abs(own[which, np.arange(len(tokens))] - 1)
+            shift += self.range.max() * rest + 2 * self.sharp * np.abs(y[:, tokens]).sum(0)
+            part = shift / (2 * self.lead[which])
             off[tokens] = np.where(self.leader[which] == labels[tokens], part, np.inf)
         return off
 

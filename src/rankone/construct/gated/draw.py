@@ -181,7 +181,7 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
         averages = tables.averages(ids, places, end_to_end(problem.parts), problem.causal)
         contexts = Contexts.of(problem, averages, with_exceptions(problem, usual))
         if problem.window:
-            groups, units = fit_solitary(contexts, usual, fitting)
+            groups, units = fit_solitary(contexts, usual, fitting, len(problem.corpus.label_names))
         else:
             groups, units = fit_units(contexts, usual, fitting)
         if given is not None:

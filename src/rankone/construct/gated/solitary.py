@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankone.arrays import Floats, Ints
+from rankone.arrays import Bools, Floats, Ints
 from rankone.construct.gated.units import (
     MEAN_SIZE,
     Contexts,
@@ -33,6 +33,7 @@ SMALL = 512  # contexts of a word: fewer are compared one by one, others by prod
 HELD = 1 << 21  # products of matrices that a thread holds at once: they stay in the cache
 PARTS = 4  # that a thread gets of the points of a word, one after the other
 FLOOR = 1e-6  # of the largest variance: the whitening of a large word stretches no further
+EXACT = 1e-7  # how far a unit may be off that writes the coordinate of a distribution
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,11 @@ class Sides:
     off: Floats
 
 
-def fit_solitary(contexts: Contexts, usual: Ints, fitting: Fitting) -> tuple[Groups, Units]:
-    """The units of all words, one for every exception."""
+def fit_solitary(
+    contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
+) -> tuple[Groups, Units]:
+    """The units of all words, one for every exception; two for those that want a distribution (the
+    labels from number `mixed` on), if rounding would put off what a single one writes."""
     words, labels = contexts.words, contexts.labels
     bounds = np.flatnonzero(np.diff(words, prepend=-1, append=-1))
     exception = labels != usual[words]
@@ -69,10 +73,8 @@ def fit_solitary(contexts: Contexts, usual: Ints, fitting: Fitting) -> tuple[Gro
     word = words[where]
     first = np.flatnonzero(np.diff(word, prepend=-1))
     groups = Groups(word[first], np.full(len(first), -1), np.maximum.reduceat(sides.off, first))
-    anywhere = np.full(len(word), -1)
-    units = Units(
-        word, anywhere, usual[word], labels[where], sides.slopes, sides.bias, sides.amplitude
-    )
+    levelled = (labels[where] >= mixed) & (sides.off > EXACT)
+    units = units_of(sides, word, usual[word], labels[where], levelled)
     crowded = groups.word[~np.isfinite(groups.off)]
     if not len(crowded):
         return groups, units
@@ -102,6 +104,26 @@ def noise_of(contexts: Contexts, fitting: Fitting) -> Floats:
 def no_units(heads: int) -> Units:
     whole, other = np.empty(0, np.int64), np.empty(0)
     return Units(whole, whole, whole, whole, np.empty((0, heads)), other, other)
+
+
+def units_of(sides: Sides, word: Ints, usual: Ints, label: Ints, levelled: Bools) -> Units:
+    """A row per unit. Those that are `levelled` rise twice as steeply, and a second unit takes away
+    what is above 1: so they write 1 to the last bits, wherever in a wide range their sum is."""
+    steep = np.where(levelled, 2.0, 1.0)
+    value = 1.0 / sides.amplitude  # of the sum at the context
+    first = sides.slopes * steep[:, None], sides.bias * steep, sides.amplitude.copy()
+    first[2][levelled] = sides.amplitude[levelled]
+    more = np.flatnonzero(levelled)
+    rows = np.concatenate([np.arange(len(word)), more])
+    slopes = np.concatenate([first[0], first[0][more]])
+    bias = np.concatenate([first[1], first[1][more] - value[more]])
+    amplitude = np.concatenate([first[2], -first[2][more]])
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    anywhere = np.full(len(rows), -1)
+    return Units(
+        word[rows], anywhere, usual[rows], label[rows], slopes[order], bias[order], amplitude[order]
+    )
 
 
 def sides_of(a: Floats, points: Ints, noise: Floats, fitting: Fitting) -> Sides:

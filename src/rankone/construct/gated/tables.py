@@ -121,7 +121,7 @@ class LabelCodes:
     @classmethod
     def apart(cls, names: Sequence[str], mixed: Floats, salt: int) -> LabelCodes:
         """A code for each label, with as many ones as zeros, and a coordinate for each column of
-        `mixed`, which has the logits of a distribution. The last row writes nothing.
+        `mixed`, which has the logits of a distribution.
 
         With the features y in the coordinates of codes, the logit of code c is SHARP (2 c . y -
         |c|^2): for a code it leads by SHARP for every coordinate in which the other one differs,
@@ -134,9 +134,9 @@ class LabelCodes:
             if len(np.unique(numbers)) == len(names):
                 break
         own = codes(numbers, size).astype(float)
-        rows = np.zeros((len(names) + mixed.shape[1] + 1, size + mixed.shape[1]))  # last: nothing
+        rows = np.zeros((len(names) + mixed.shape[1], size + mixed.shape[1]))
         rows[: len(names), :size] = own
-        rows[len(names) : -1, size:] = np.eye(mixed.shape[1])
+        rows[len(names) :, size:] = np.eye(mixed.shape[1])
         weight = np.concatenate([2 * SHARP * own, mixed], axis=1)
         bias = np.full(len(names), -SHARP * size / 2)
         return cls(rows, weight, bias, 1.0, False, SHARP)
@@ -308,12 +308,7 @@ def make_window_tables(problem: Problem, salt: int, heads: int, labels: int) -> 
 
 
 def usual_labels(problem: Problem) -> Ints:
-    """The most frequent label of every word over its contexts, and of all of them for the rest.
-
-    Words that want distributions, and not one only, have nothing as their usual label (number
-    ``problem.kinds``). A unit that had to take a label away to write a distribution would leave a
-    little of it, by rounding: enough to lead where labels are about equally frequent.
-    """
+    """The most frequent label of every word over its contexts, and of all of them for the rest."""
     corpus, contexts = problem.corpus, problem.contexts
     words = problem.columns[0][contexts]
     labels, count = problem.wanted[contexts], problem.kinds
@@ -322,10 +317,6 @@ def usual_labels(problem: Problem) -> Ints:
     order = np.lexsort((pairs, -often))  # of two that are equally frequent, the first
     usual = np.full(size + 1, np.bincount(labels).argmax())
     usual[(pairs // count)[order][::-1]] = (pairs % count)[order][::-1]
-    if problem.mixtures is not None:
-        mixed = np.unique(words[labels >= len(corpus.label_names)])
-        several = np.bincount(pairs // count, minlength=size + 1) > 1
-        usual[mixed[several[mixed]]] = count
     return usual
 
 
