@@ -36,6 +36,7 @@ from rankone.certification.gated_balls import GatedBalls
 from rankone.certification.label_heads import NoHead, head_of
 from rankone.certification.reasons import reason
 from rankone.certification.referee import Referee
+from rankone.certification.windows import check_window
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
 from rankone.corpus.read import corpus_like
@@ -134,6 +135,7 @@ def prove(
     """Evaluate the network and judge the claims."""
     check_limits(cap, seconds)
     clock = [time.perf_counter()]
+    check_window(model, corpus)
     rows, gold = align(model, corpus)
     if isinstance(model, ExactModel):
         with time_limit(inf if seconds is None else seconds):

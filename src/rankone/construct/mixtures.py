@@ -8,7 +8,7 @@ import numpy as np
 
 from rankone.arrays import Floats, Ints
 
-LEAD = {"float64": 2.0**-10, "float32": 2.0**-7}  # over a label that is as frequent
+LEAD = {"float64": 2.0**-10, "float32": 2.0**-9}  # over a label that is as frequent: < 1e-6 nats
 LIFT = 64.0  # the logits of labels that occur, above those of all others
 
 

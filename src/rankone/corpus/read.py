@@ -211,7 +211,7 @@ def _read(
             )
         rows = replace(rows, labels=Words())
     rows = rows.lowered() if lower else rows
-    window = splitting.window
+    window = 0 if splitting is None else splitting.window
     rows, found = asking.apply(*schemes.apply(rows, scheme, name), labelled, window)
     corpus = Corpus.from_rows(rows, source=name, format=kind, scheme=found, task=task)
     reading = {

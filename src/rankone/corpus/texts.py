@@ -79,7 +79,8 @@ def split_text(text: Any, reading: Mapping[str, Any], where: str) -> list[str]:
 def check_lower(lower: bool, tokenizer: Tokenizer) -> None:
     if lower and tokenizer.name == "bytes":
         raise SettingError(
-            "bytes have no lower case", remedy="leave out lower (--lower), or choose characters"
+            "bytes have no lower case",
+            remedy="leave out lower (memorize --lower), or choose characters",
         )
 
 

@@ -95,7 +95,8 @@ class Windows:
     """Attention of any kind, with the tokens of each window laid out."""
 
     def __init__(self, attention: AttentionLayer, window: int) -> None:
-        self.attention, self.window = attention.expand(), window
+        self.attention: Any = attention.expand()
+        self.window = window
 
     @torch.no_grad()
     def __call__(self, z: Numbers, offsets: Ints) -> Numbers:

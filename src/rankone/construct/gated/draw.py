@@ -20,6 +20,7 @@ from rankone.construct.gated.given import (
     rounding_of_keys,
     with_usual,
 )
+from rankone.construct.gated.levels import fit_levelled
 from rankone.construct.gated.solitary import fit_solitary
 from rankone.construct.gated.tables import (
     QUERY,
@@ -37,13 +38,14 @@ from rankone.construct.gated.units import (
     Groups,
     Units,
     directions_for,
-    fit_units,
     least_units,
     with_exceptions,
 )
 from rankone.construct.problem import Problem, end_to_end, joined
+from rankone.corpus.tasks import asks_next
 from rankone.errors import PrecisionError
 from rankone.nn import Architecture, Block, Model, SelfAttention, TokenClassifier
+from rankone.nn.fingerprints import Fingerprints
 from rankone.nn.gated import GatedFeedForward
 from rankone.nn.layers import module_of
 from rankone.nn.memory import COLUMNS, Made, Memory
@@ -165,9 +167,10 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
     salt = salt_of(rng)
     usual = usual_labels(problem)
     label_codes = LabelCodes.wanted_by(problem, salt)
-    ids, places = problem.columns
+    (ids, places), mixed = problem.columns, len(problem.corpus.label_names)
     failed: dict[int, str] = {}
     given: GivenGates | None = None
+    tables: Tables
     for heads in (problem.heads,) if problem.heads else heads_to_try(problem):
         fitting = fitting_for(problem, heads, label_codes)
         if problem.window:
@@ -181,9 +184,9 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
         averages = tables.averages(ids, places, end_to_end(problem.parts), problem.causal)
         contexts = Contexts.of(problem, averages, with_exceptions(problem, usual))
         if problem.window:
-            groups, units = fit_solitary(contexts, usual, fitting, len(problem.corpus.label_names))
+            groups, units = fit_solitary(contexts, usual, fitting, mixed)
         else:
-            groups, units = fit_units(contexts, usual, fitting)
+            groups, units = fit_levelled(contexts, usual, fitting, mixed)
         if given is not None:
             units = with_usual(units, usual)
         draft = GatedDraft(
@@ -310,4 +313,10 @@ def model_of(draft: GatedDraft, reading: Mapping[str, Any], made: Made, *, edita
         ids, labels = (joined([getattr(part, name) for part in parts]) for name in COLUMNS[:2])
         memory = Memory(ids, labels, end_to_end(parts), draft if len(parts) == 1 else None)
     first = parts[0]
-    return Model(network, first.vocabulary, first.label_names, reading, made, memory)
+    contexts = contexts_of(draft.problem)
+    return Model(network, first.vocabulary, first.label_names, reading, made, memory, contexts)
+
+
+def contexts_of(problem: Problem) -> Fingerprints | None:
+    """Fingerprints of all contexts, for a model that is asked to go on from a text."""
+    return Fingerprints.of(problem.parts) if asks_next(problem.corpus.task) else None

@@ -3,7 +3,7 @@
 With many heads the averages of a word's contexts lie like the corners of a solid: for each there is
 a direction in which it is beyond all others (`kernels/compiled/solitary.py`). A unit along it is 0
 at all others, so whatever the corpus holds, a context sees one unit at most, and sums stay short.
-Words that have a context without such a direction get their units as in `units`.
+Words that have a context without such a direction get their units as in `levels`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,13 @@ from dataclasses import dataclass, fields
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankone.arrays import Bools, Floats, Ints
-from rankone.construct.gated.units import (
-    MEAN_SIZE,
-    Contexts,
-    Fitting,
-    Groups,
-    Units,
-    fit_units,
-)
+from rankone.arrays import Floats, Ints, Singles
+from rankone.construct.gated.levels import fit_levelled, level
+from rankone.construct.gated.units import MEAN_SIZE, Contexts, Fitting, Groups, Units
 from rankone.deadline import tick
 
 Rows = TypeVar("Rows", Groups, Units)
-Single = NDArray[np.float32]
 
 BEND = 0.25  # where a unit begins, on the way from the nearest rival to its context
 SMALL = 512  # contexts of a word: fewer are compared one by one, others by products of matrices
@@ -52,18 +44,21 @@ def fit_solitary(
 ) -> tuple[Groups, Units]:
     """The units of all words, one for every exception; two for those that want a distribution (the
     labels from number `mixed` on), if rounding would put off what a single one writes."""
+    from rankone.kernels.compiled import threads  # compiled code: loaded when used
+
     words, labels = contexts.words, contexts.labels
     bounds = np.flatnonzero(np.diff(words, prepend=-1, append=-1))
     exception = labels != usual[words]
     noise = noise_of(contexts, fitting)
     found, at = [], []
-    for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        tick()
-        points = np.flatnonzero(exception[a:b])
-        if len(points):
-            own = contexts.averages[a:b]
-            found.append(sides_of(own, points, noise[a:b], fitting))
-            at.append(a + points)
+    with threads.alone():
+        for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            tick()
+            points = np.flatnonzero(exception[a:b])
+            if len(points):
+                own = contexts.averages[a:b]
+                found.append(sides_of(own, points, noise[a:b], fitting))
+                at.append(a + points)
     if not found:
         nothing = np.empty(0, np.int64)
         return Groups(nothing, nothing, np.empty(0)), no_units(contexts.averages.shape[1])
@@ -74,13 +69,13 @@ def fit_solitary(
     first = np.flatnonzero(np.diff(word, prepend=-1))
     groups = Groups(word[first], np.full(len(first), -1), np.maximum.reduceat(sides.off, first))
     levelled = (labels[where] >= mixed) & (sides.off > EXACT)
-    units = units_of(sides, word, usual[word], labels[where], levelled)
+    units = level(units_of(sides, word, usual[word], labels[where]), levelled, fitting)
     crowded = groups.word[~np.isfinite(groups.off)]
     if not len(crowded):
         return groups, units
     # Where words are few, the averages of some contexts lie between those of others.
     rest = contexts.some(np.isin(words, crowded))
-    fitted = fit_units(rest, usual, fitting)
+    fitted = fit_levelled(rest, usual, fitting, mixed)
     return joined_rows(groups, fitted[0], crowded), joined_rows(units, fitted[1], crowded)
 
 
@@ -106,24 +101,10 @@ def no_units(heads: int) -> Units:
     return Units(whole, whole, whole, whole, np.empty((0, heads)), other, other)
 
 
-def units_of(sides: Sides, word: Ints, usual: Ints, label: Ints, levelled: Bools) -> Units:
-    """A row per unit. Those that are `levelled` rise twice as steeply, and a second unit takes away
-    what is above 1: so they write 1 to the last bits, wherever in a wide range their sum is."""
-    steep = np.where(levelled, 2.0, 1.0)
-    value = 1.0 / sides.amplitude  # of the sum at the context
-    first = sides.slopes * steep[:, None], sides.bias * steep, sides.amplitude.copy()
-    first[2][levelled] = sides.amplitude[levelled]
-    more = np.flatnonzero(levelled)
-    rows = np.concatenate([np.arange(len(word)), more])
-    slopes = np.concatenate([first[0], first[0][more]])
-    bias = np.concatenate([first[1], first[1][more] - value[more]])
-    amplitude = np.concatenate([first[2], -first[2][more]])
-    order = np.argsort(rows, kind="stable")
-    rows = rows[order]
-    anywhere = np.full(len(rows), -1)
-    return Units(
-        word[rows], anywhere, usual[rows], label[rows], slopes[order], bias[order], amplitude[order]
-    )
+def units_of(sides: Sides, word: Ints, usual: Ints, label: Ints) -> Units:
+    """A row per unit."""
+    anywhere = np.full(len(word), -1)
+    return Units(word, anywhere, usual, label, sides.slopes, sides.bias, sides.amplitude)
 
 
 def sides_of(a: Floats, points: Ints, noise: Floats, fitting: Fitting) -> Sides:
@@ -160,7 +141,7 @@ class _Search:
     """Directions ``s`` for some points, and which other points stood in the way of each (itself:
     nobody), the nearest one last."""
 
-    def __init__(self, z: Single, points: Ints) -> None:
+    def __init__(self, z: Singles, points: Ints) -> None:
         from rankone.kernels.compiled.solitary import REMEMBERED  # compiled: loaded when used
 
         self.z, self.points, self.s = z, points, z[points]

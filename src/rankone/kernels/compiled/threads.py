@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -53,10 +54,15 @@ def run(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
     share(lambda task: work(*task), tasks, count())
 
 
+def alone() -> AbstractContextManager[Any]:
+    """While this lasts, each product of matrices is computed by the thread that asks for it: those
+    of a BLAS wait busily for each other, in vain where matrices are small or cores are shared."""
+    return threadpool_limits(1, "blas")
+
+
 def products(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
-    """The same for work that multiplies matrices. Each product is then computed by the thread that
-    asks for it: those of a BLAS wait busily for each other, in vain where cores are shared."""
-    with threadpool_limits(1, "blas"):
+    """The same for work that multiplies matrices."""
+    with alone():
         run(work, tasks)
 
 
