@@ -10,12 +10,18 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 
 @cache
 def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="rankone")
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Found once: to look for them takes longer than many a product."""
+    return ThreadpoolController()
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
@@ -56,7 +62,7 @@ def run(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
 def products(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
     """The same for work that multiplies matrices. Each product is then computed by the thread that
     asks for it: those of a BLAS wait busily for each other, in vain where cores are shared."""
-    with threadpool_limits(1, "blas"):
+    with _libraries().limit(limits=1, user_api="blas"):
         run(work, tasks)
 
 
