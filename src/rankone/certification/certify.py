@@ -33,10 +33,10 @@ from rankone.certification.claims import (
 )
 from rankone.certification.entropy import least_total
 from rankone.certification.exact_proof import judge_later, prove_exactly
-from rankone.certification.float_evaluation import Readings, evaluate
+from rankone.certification.float_evaluation import Readings, evaluate, head_for
 from rankone.certification.forgotten import Forgotten, find_forgotten
 from rankone.certification.gated_balls import GatedBalls
-from rankone.certification.label_heads import NoHead, head_of
+from rankone.certification.label_heads import NoHead
 from rankone.certification.reasons import reason
 from rankone.certification.recited import Recited
 from rankone.certification.referee import Referee
@@ -154,7 +154,7 @@ def prove(
     if isinstance(model, ExactModel):
         with time_limit(inf if seconds is None else seconds):
             return prove_exactly(model.network, corpus, rows, gold, cap, progress)
-    shape, head = model.network.shape, head_of(model.network.head)
+    shape = model.network.shape
     given: dict[str, Any] = {
         "positions": bool(shape.positions),
         "causal": shape.causal,
@@ -169,8 +169,11 @@ def prove(
     # what overflows gets an infinite radius or NaN, and counts as undecided
     with time_limit(limit), np.errstate(over="ignore", invalid="ignore"):
         balls, order = GatedBalls.of(model.network), None
-        if balls is not None and not isinstance(head, NoHead):
-            order = AnyOrder.of(model.network, balls, gold, corpus.longest)
+        head = head_for(model.network, balls)
+        if balls is not None:
+            referee.only = balls.out
+            if not isinstance(head, NoHead):
+                order = AnyOrder.of(model.network, balls, gold, corpus.longest, head)
         ids, readings = evaluate(
             model.network,
             rows,

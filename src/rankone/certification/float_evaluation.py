@@ -96,29 +96,28 @@ def evaluate(
     order: AnyOrder | None = None,
     losses: tuple[Ints, Ints] | None = None,
 ) -> tuple[ContextIds | None, Readings]:
-    """The context id of every context, and the label of every token.
+    """The context id of every context, and the label of every token, for the head of these balls
+    (`head_for`).
 
     Balls and the network's own run go through the corpus together, so that only figures are kept;
     `order` sees each piece too, and `losses` are the contexts and labels whose losses are wanted.
     If the time limit is hit first, there are no context ids, and readings only up to that point.
     """
     balls = balls or GatedBalls.of(network) or FloatBalls(network)
-    decoder, only = head, None
-    if isinstance(balls, GatedBalls):
-        decoder, only = head_of(narrowed(network.head, balls.out)), balls.out
+    only = balls.out if isinstance(balls, GatedBalls) else None
     tokens = np.flatnonzero(contexts == np.arange(len(contexts)))
     gathered = Gathered(network, balls, rows, offsets, tokens)
     readings, lost = Readings.room(len(rows)), None
-    if losses is not None and isinstance(decoder, MixedHead):
-        lost = Losses(decoder, *losses)
+    if losses is not None and isinstance(head, MixedHead):
+        lost = Losses(head, *losses)
     for chunk, z in _side_by_side(balls, network, rows, offsets, progress, only):
         gathered.add(chunk)
-        exact = decoder.decode(chunk.features)
+        exact = head.decode(chunk.features)
         if order is not None and isinstance(chunk, GatedChunk):
             order.see(chunk, exact.labels, exact.off)
         if lost is not None:
             lost.see(chunk.first, chunk.features)
-        readings.add(chunk.first, exact, *decoder.run(z))
+        readings.add(chunk.first, exact, *head.run(z))
     if not readings.reached.all():
         return None, readings
     if lost is not None:
@@ -140,6 +139,13 @@ class Columns:
             parts.append(block[:, :missing])
             self.left = block[:, missing:]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def head_for(network: TokenClassifier, balls: FloatBalls | GatedBalls | None) -> Head:
+    """The head, for the coordinates of features that these balls give."""
+    if isinstance(balls, GatedBalls):
+        return head_of(narrowed(network.head, balls.out))
+    return head_of(network.head)
 
 
 def _side_by_side(
