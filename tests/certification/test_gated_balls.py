@@ -19,9 +19,8 @@ from rankone.certification.ball_arithmetic import Balls
 from rankone.certification.context_gaps import measure_gaps
 from rankone.certification.context_ids import ContextIds
 from rankone.certification.float_balls import FloatBalls
-from rankone.certification.float_evaluation import Readings, evaluate
+from rankone.certification.float_evaluation import Readings, evaluate, head_for
 from rankone.certification.gated_balls import GatedBalls, Reached
-from rankone.certification.label_heads import head_of
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
 from rankone.nn import Model, TokenClassifier
@@ -66,7 +65,7 @@ def run(model: Model, corpus: Corpus, slow: bool = False) -> tuple[ContextIds, R
     contexts = visible_contexts(corpus, positions=bool(shape.positions), causal=shape.causal)
     balls = FloatBalls(model.network) if slow else GatedBalls.of(model.network)
     assert balls is not None
-    head = head_of(model.network.head)
+    head = head_for(model.network, balls)
     ids, readings = evaluate(
         model.network, rows, corpus.offsets, contexts, head, lambda *_: None, balls
     )

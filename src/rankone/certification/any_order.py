@@ -36,12 +36,11 @@ from rankone.certification.ball_arithmetic import Balls, gamma, up
 from rankone.certification.crowds import Doubt
 from rankone.certification.exact_scores import Attending, attending, fading
 from rankone.certification.gated_balls import GatedBalls, GatedChunk
+from rankone.certification.label_heads import CodeHead, Head, head_of
 from rankone.certification.leads import narrowed
 from rankone.certification.mixed_head import MixedHead
 from rankone.nn import TokenClassifier
 from rankone.nn.gatekeeper import gated_layer_of, reach_of
-from rankone.nn.label_codes import LabelCodes
-from rankone.nn.mixed_codes import MixedCodes
 from rankone.spans import places
 
 ARITHMETIC = (
@@ -64,22 +63,31 @@ class AnyOrder:
     tokens with gold labels the exact labels."""
 
     def __init__(
-        self, network: TokenClassifier, balls: GatedBalls, heads: list[Attending], gold: Ints
+        self,
+        network: TokenClassifier,
+        balls: GatedBalls,
+        heads: list[Attending],
+        gold: Ints,
+        head: Head,
     ) -> None:
         self.balls, self.heads, self.gold = balls, heads, gold
         self.u = torch.finfo(network.dtype).eps / 2
-        self.weight, self.bias = array(network.head.weight)[:, balls.out], array(network.head.bias)
-        self.codes = LabelCodes.of(network.head)
-        head, self.mixed_head = narrowed(network.head, balls.out), None
-        mixed = MixedCodes.of(head) if self.codes is None else None
-        if mixed is not None:
-            self.mixed_head = MixedHead(head, mixed)
+        self.mixed = head if isinstance(head, MixedHead) else None
+        self.codes = head.codes if isinstance(head, CodeHead) else None
+        self.weight, self.bias = np.empty((0, 0)), array(network.head.bias)
+        if self.mixed is None:
+            self.weight = array(network.head.weight)[:, balls.out]
         self.right = True
         self._around: tuple[Ints, Floats] | None = None
 
     @classmethod
     def of(
-        cls, network: TokenClassifier, balls: GatedBalls, gold: Ints, longest: int
+        cls,
+        network: TokenClassifier,
+        balls: GatedBalls,
+        gold: Ints,
+        longest: int,
+        head: Head | None = None,
     ) -> AnyOrder | None:
         """None if the network is not of the kind for which this can be tried; `longest` is the
         number of tokens of the longest sentence."""
@@ -121,7 +129,7 @@ class AnyOrder:
         seen = seen * (1 + gamma(2 * longest + 12, u)) + TINY
         if not (penalty * (1 - slip) > seen * (1 + slip) * (1 + 2.0**-20)).all():
             return None
-        made = cls(network, balls, heads, gold)
+        made = cls(network, balls, heads, gold, head or head_of(narrowed(network.head, balls.out)))
         if balls.crowds.there.any():
             made.look_at_crowds(longest)
         return made
@@ -148,7 +156,7 @@ class AnyOrder:
         slip = self.features_slip(chunk)
         mid = chunk.features.mid
         leads = self._by_codes if self.codes is not None else self._by_logits
-        if self.mixed_head is not None:
+        if self.mixed is not None:
             leads = self._by_mixed
         self.right = bool(
             (slip < LARGE).all()
@@ -237,7 +245,7 @@ class AnyOrder:
     def _by_mixed(self, y: Floats, slip: Floats, labels: Ints) -> Floats:
         """Whether the label of a code or distribution leads by more than the rounding of two logits
         (`MixedHead`), wherever features are."""
-        head = self.mixed_head
+        head = self.mixed
         assert head is not None
         own, rest = head.codes.at, head.codes.own
         found, lead = head.leader(Balls(y[own], slip[own]), Balls(y[rest], slip[rest]))

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from rankone.arrays import Floats, Ints
 from rankone.certification.any_order import AnyOrder
 from rankone.certification.context_ids import ContextIds
+from rankone.certification.entropy import Losses
 from rankone.certification.float_balls import Chunk, FloatBalls
 from rankone.certification.gated_balls import GatedBalls, GatedChunk
 from rankone.certification.gathered import Gathered
-from rankone.certification.label_heads import Head, head_of
+from rankone.certification.label_heads import Head, MixedHead, head_of
 from rankone.certification.leads import Decoded, narrowed
 from rankone.deadline import TimeIsUpError, tick
 from rankone.nn import Evaluator, TokenClassifier
@@ -36,7 +37,8 @@ class Readings:
     ``off`` is NaN. ``distance`` bounds how far the run's values are from the exact ones, except for
     undecided tokens; ``run_values`` has the run's values of the tokens that balls leave undecided.
     ``margin`` is the smallest margin among those that the referee decided, which may be smaller
-    than any float, and ``worst`` the token that has it.
+    than any float, and ``worst`` the token that has it. ``loss`` is an upper bound on the sum of
+    -log p of the labels that are asked.
     """
 
     labels: NDArray[np.int32]
@@ -46,6 +48,7 @@ class Readings:
     run_values: dict[int, Numbers] = field(default_factory=dict)
     margin: arb = field(default_factory=lambda: arb(0.5))
     worst: int = -1
+    loss: float = inf
 
     @classmethod
     def room(cls, tokens: int) -> Readings:
@@ -91,28 +94,34 @@ def evaluate(
     progress: Progress,
     balls: FloatBalls | GatedBalls | None = None,
     order: AnyOrder | None = None,
+    losses: tuple[Ints, Ints] | None = None,
 ) -> tuple[ContextIds | None, Readings]:
-    """The context id of every context, and the label of every token.
+    """The context id of every context, and the label of every token, for the head of these balls
+    (`head_for`).
 
     Balls and the network's own run go through the corpus together, so that only figures are kept;
-    `order` sees each piece too.
+    `order` sees each piece too, and `losses` are the contexts and labels whose losses are wanted.
     If the time limit is hit first, there are no context ids, and readings only up to that point.
     """
     balls = balls or GatedBalls.of(network) or FloatBalls(network)
-    decoder, only = head, None
-    if isinstance(balls, GatedBalls):
-        decoder, only = head_of(narrowed(network.head, balls.out)), balls.out
+    only = balls.out if isinstance(balls, GatedBalls) else None
     tokens = np.flatnonzero(contexts == np.arange(len(contexts)))
     gathered = Gathered(network, balls, rows, offsets, tokens)
-    readings = Readings.room(len(rows))
+    readings, lost = Readings.room(len(rows)), None
+    if losses is not None and isinstance(head, MixedHead):
+        lost = Losses(head, *losses)
     for chunk, z in _side_by_side(balls, network, rows, offsets, progress, only):
         gathered.add(chunk)
-        exact = decoder.decode(chunk.features)
+        exact = head.decode(chunk.features)
         if order is not None and isinstance(chunk, GatedChunk):
             order.see(chunk, exact.labels, exact.off)
-        readings.add(chunk.first, exact, *decoder.run(z))
+        if lost is not None:
+            lost.see(chunk.first, chunk.features)
+        readings.add(chunk.first, exact, *head.run(z))
     if not readings.reached.all():
         return None, readings
+    if lost is not None:
+        readings.loss = lost.total()
     return gathered.ids(), readings
 
 
@@ -130,6 +139,13 @@ class Columns:
             parts.append(block[:, :missing])
             self.left = block[:, missing:]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def head_for(network: TokenClassifier, balls: FloatBalls | GatedBalls | None) -> Head:
+    """The head, for the coordinates of features that these balls give."""
+    if isinstance(balls, GatedBalls):
+        return head_of(narrowed(network.head, balls.out))
+    return head_of(network.head)
 
 
 def _side_by_side(

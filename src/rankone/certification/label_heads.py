@@ -48,10 +48,12 @@ class NumberHead:
     def fits(head: nn.Linear) -> bool:
         """Whether a head is of this form."""
         weight, number = array(head.weight), np.arange(1.0, len(head.bias) + 1)
+        if not (array(head.bias) == -(number**2)).all():
+            return False
         with np.errstate(over="ignore", invalid="ignore"):
             aimed = number[:, None] * weight[0]
             rows = np.abs(weight - aimed) <= 4 * U * np.abs(aimed)
-        return bool((rows & np.isfinite(aimed)).all() and (array(head.bias) == -(number**2)).all())
+        return bool((rows & np.isfinite(aimed)).all())
 
     def run(self, z: Numbers) -> tuple[Numbers, Ints]:
         """y and the label of the largest logit, as the type of these features computes them.

@@ -47,7 +47,9 @@ class MixedHead:
     def __init__(self, head: nn.Linear, codes: MixedCodes) -> None:
         self.codes, self.cols = codes, np.union1d(codes.at, codes.own)
         self.width = len(self.cols)
-        self.weight = np.ascontiguousarray(array(head.weight)[:, self.cols])
+        self.weight = array(head.weight)
+        if len(self.cols) < self.weight.shape[1]:
+            self.weight = np.ascontiguousarray(self.weight[:, self.cols])
         self.offset = array(head.bias)[:, None]
         self.range = codes.range * WIDER
 

@@ -50,6 +50,7 @@ class Referee:
         self.cap, self.progress = cap, progress
         self.bits, self.needed = 0, 0
         self.tokens, self.undecided = set[int](), set[int]()
+        self.only: Ints | None = None  # coordinates of features that heads are given: None for all
 
     def refine(self, ids: ContextIds, at: Ints) -> ContextIds:
         """Recompute context ids number `at`, so that only their rounding to float64 is left."""
@@ -112,7 +113,10 @@ class Referee:
             late = []
             for token in self._watch(pending):
                 self.tokens.add(token)
-                label, off, values = head.exact(net.features(*self.place(token)))
+                features = net.features(*self.place(token))
+                if self.only is not None:
+                    features = [features[i] for i in self.only.tolist()]
+                label, off, values = head.exact(features)
                 if not off < 0.5:
                     late.append(token)
                     continue
