@@ -76,7 +76,7 @@ def test_a_model_of_another_text_could_do_better() -> None:
     model = rankone.memorize(Corpus.from_texts([own], window=2)).model
     found = rankone.check_recitation(model, [other])
     assert (found.ok, found.avoidable, found.whole) == (False, 3, 0)
-    assert [(b.text, b.said) for b in found.branches][0] == (" four", " three")
+    assert (found.branches[0].text, found.branches[0].said) == (" four", " three")
     assert found.strange == 2
     assert found.remarks == (
         "2 tokens with contexts that are not in the corpus of the model: this is another text",
