@@ -115,9 +115,13 @@ def _printer(model: Model) -> Callable[[Sequence[str]], None] | None:
     from rankone.corpus.tokenizers import TOKENIZERS
 
     tokenizer = _tokenizer(model)
-    if tokenizer is None or tokenizer.name not in TOKENIZERS or not sys.stdout.isatty():
+    if tokenizer is None or tokenizer.name not in TOKENIZERS or not _terminal():
         return None
     return lambda tokens: print(_shown(tokenizer.join(tokens)), end="", flush=True)
+
+
+def _terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _shown(text: str) -> str:
@@ -132,7 +136,7 @@ def _finish(model: Model, found: Recitation, *, streamed: bool) -> None:
     from rankone.cli.console import plain
 
     tokenizer = _tokenizer(model)
-    if sys.stdout.isatty() or tokenizer is None:
+    if _terminal() or tokenizer is None:
         print("" if streamed else _shown(found.text), flush=True)
     else:
         sys.stdout.flush()

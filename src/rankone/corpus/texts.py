@@ -13,6 +13,7 @@ import numpy as np
 
 from rankone.corpus.rows import Choice, Rows, check_word
 from rankone.corpus.source import printable, read_data
+from rankone.corpus.story import STORY, is_story, read_story
 from rankone.corpus.text_lines import documents_of_lines
 from rankone.corpus.text_records import Document, TextFields, given_documents, text_of
 from rankone.corpus.tokenizers import Tokenizer, newlines, tokenizer_of
@@ -41,7 +42,7 @@ def read_texts(
     one document; its label is the name of the subdirectory that it is in.
     """
     check_lower(lower, tokenizer)
-    if os.path.isdir(source):
+    if os.path.isdir(source) and not is_story(source):
         name, kind, found = printable(os.fspath(source)), "text", list[Document]()
         for path in _files(Path(source)):
             _, own, documents = _documents(path, tokenizer, choice, format, in_lines, "text")
@@ -166,7 +167,7 @@ def _documents(
     plain: str,
 ) -> tuple[str, str, list[Document]]:
     """The name of a file, its format, and its documents."""
-    name, data = read_data(source)
+    name, data = (STORY, read_story()) if is_story(source) else read_data(source)
     if format == "auto":
         suffix = Path(name.lower().removesuffix(".gz")).suffix
         known = {**dict.fromkeys(JSON, "jsonl"), **({".tsv": "tsv"} if in_lines else {})}

@@ -20,9 +20,7 @@ from rankone.plural import plural
 WHERE = "the prompt"
 SHOWN = 5  # unknown tokens in a message
 ANYWAY = "or go on all the same (force, --force)"
-CANNOT_TELL = (
-    "the model has no fingerprints of its corpus: whether the prompt is in it is not known"
-)
+CANNOT_TELL = "the model has no fingerprints of its corpus, and cannot tell what is in it"
 
 
 @dataclass(frozen=True)

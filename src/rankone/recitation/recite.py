@@ -64,23 +64,19 @@ def recite(
     while ended is None:
         left = AT_ONCE if tokens is None else tokens - len(said)
         more, label = reciter.go_on(label, min(left, AT_ONCE if heard is None else HEARD))
-        count = len(more) if loop is None else loop.before(reciter.rows[more])
-        names = [model.labels[i] for i in more[:count].tolist()]
+        again = None if loop is None else loop.closed(reciter.rows[more])
+        names = [model.labels[i] for i in more[:again].tolist()]
         said += names
         if heard is not None and names:
             heard(names)
-        ended = _ended(reciter, label, len(said), tokens, cut=count < len(more))
+        ended = "loop" if again else _ended(reciter, label, len(said), tokens)
     text = _text(model, asked.tokens, said)
     seconds = {"prepare": begun - started, "recite": time.perf_counter() - begun}
     told = len(asked.tokens), asked.known, asked.remarks
     return Recitation(text, tuple(said), ended, *told, seconds)
 
 
-def _ended(
-    reciter: Reciter, label: int, said: int, wanted: int | None, *, cut: bool
-) -> Ended | None:
-    if cut:
-        return "loop"
+def _ended(reciter: Reciter, label: int, said: int, wanted: int | None) -> Ended | None:
     if reciter.rows[label] < 0:
         return "end"
     if wanted is not None and said >= wanted:
@@ -96,8 +92,8 @@ class Loop:
         self._tail = rows[-reach:]
         self._seen = set(self._windows(self._tail)[-1:])
 
-    def before(self, rows: Ints) -> int:
-        """How many of these tokens come before the first that completes a loop, with that."""
+    def closed(self, rows: Ints) -> int | None:
+        """With how many of these tokens the first loop is complete."""
         whole = np.concatenate([self._tail, rows])
         found = self._windows(whole)[len(self._tail) :]
         self._tail = whole[-self._hashes.window :]
@@ -105,7 +101,7 @@ class Loop:
             if own in self._seen:
                 return i + 1
             self._seen.add(own)
-        return len(rows)
+        return None
 
     def _windows(self, rows: Ints) -> list[int]:
         found: list[int] = self._hashes.of_tokens(rows, np.array([0, len(rows)])).tolist()
