@@ -14,7 +14,9 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 import argparse
 import time
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +24,12 @@ import common
 import rankone
 from rankone.recitation.reciter import Reciter
 
-MODES = {"window": {}, "documents": {"window": 0}, "blocks": {"window": 0, "blocks": True}}
+WHOLE: dict[str, Any] = {"window": 0}
+MODES = {"window": {}, "documents": WHOLE, "blocks": {**WHOLE, "blocks": True}}
 REPEAT = 5
 
 
-def measure(text: str, tokens: int, reading: dict, dtype: str) -> dict[str, float] | str:
+def measure(text: str, tokens: int, reading: dict[str, Any], dtype: str) -> dict[str, float] | str:
     """Figures of one model; a refusal of `memorize` instead."""
     corpus = rankone.read_corpus(text, task="next", **reading)
     if corpus.n_tokens > tokens:
@@ -59,7 +62,7 @@ def measure(text: str, tokens: int, reading: dict, dtype: str) -> dict[str, floa
     }
 
 
-def thread_seconds(work) -> float:
+def thread_seconds(work: Callable[[], None]) -> float:
     started = time.thread_time()
     work()
     return time.thread_time() - started

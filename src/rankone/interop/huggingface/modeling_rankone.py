@@ -115,20 +115,24 @@ class RankOneForCausalLM(RankOnePreTrainedModel, GenerationMixin):
         return_dict: bool | None = None,
         **_: Any,
     ) -> CausalLMOutputWithPast | tuple[Tensor, ...]:
-        """`attention_mask` is not 0 at real tokens, wherever these are; padding is never real.
+        """`attention_mask` is not 0 at real tokens, wherever these are; padding is never real, nor
+        is the end of a document, which nothing follows. With `past_key_values` it may also be that
+        of all tokens so far.
 
         `labels` are tokens, such as `input_ids`, and each is compared with the logits before it. It
         does not count where it is -100, is padding, or follows the token that begins a document: of
         that one nothing is asked. The loss is in the precision of the model.
         """
         check_shape("labels", labels, input_ids)
-        padded = input_ids == self.config.pad_token_id
-        if padded.any():
-            attention_mask = ~padded if attention_mask is None else attention_mask * ~padded
+        mask, padded = attention_mask, input_ids == self.config.pad_token_id
+        if mask is not None and past_key_values is not None:
+            mask = mask[:, mask.shape[1] - input_ids.shape[1] :]
+        check_shape("attention_mask", mask, input_ids)
+        beyond = padded | (input_ids == self.config.eos_token_id)
+        if beyond.any():
+            mask = ~beyond if mask is None else mask * ~beyond
         past = self._cache(past_key_values, use_cache, output_attentions)
-        z, kept = self._run(
-            input_ids, attention_mask, output_hidden_states, output_attentions, past=past
-        )
+        z, kept = self._run(input_ids, mask, output_hidden_states, output_attentions, past=past)
         few = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         plan = None if torch.is_grad_enabled() else self.plan
         head = self.head if plan is None or plan.head is None else plan.head
@@ -149,9 +153,7 @@ class RankOneForCausalLM(RankOnePreTrainedModel, GenerationMixin):
         if given is None and not use:
             return None
         if with_weights:
-            raise ValueError(
-                "`output_attentions=True` needs `use_cache=False`: no weights are kept."
-            )
+            raise ValueError("Weights of attention are not kept: give `use_cache=False`.")
         if given is None:
             return self.plan.cache()
         if not isinstance(given, RankOneCache):

@@ -91,7 +91,7 @@ class RankOnePreTrainedModel(PreTrainedModel):
         if self.step is not None:
             z = z + places[..., None].to(z.dtype) * self.step
         states, attentions = [z], []
-        attend = self._attend(n, mask, z.device) if past is None else None
+        attend = self._attend(places, mask) if past is None else None
         for i, block in enumerate(self.blocks if n else (), start=1):
             enough = i == len(self.blocks) and not with_states  # nobody sees the other tokens
             if plan is None or past is None:
@@ -120,14 +120,16 @@ class RankOnePreTrainedModel(PreTrainedModel):
             self._plan = Plan(self)
         return self._plan
 
-    def _attend(self, n: int, mask: Tensor | None, device: torch.device) -> Tensor | None:
-        """Where a token may attend to another one, (batch, 1, n, n)."""
+    def _attend(self, places: Tensor, mask: Tensor | None) -> Tensor | None:
+        """Where a token may attend to another one: fits (batch, 1, n, n)."""
         attend = None if mask is None else mask[:, None, None, :]
         if self.config.causal:
-            causal = torch.ones(n, n, dtype=torch.bool, device=device).tril()
-            if self.config.window:
-                causal = causal.triu(1 - self.config.window)
+            n = places.shape[1]
+            causal = torch.ones(n, n, dtype=torch.bool, device=places.device).tril()
             attend = causal if attend is None else attend & causal
+        if self.config.window:
+            near = places[:, None] > places[:, :, None] - self.config.window
+            attend = near[:, None] & attend
         return attend
 
     def _returned(self, output: Any, return_dict: bool | None) -> Any:
@@ -163,16 +165,16 @@ class RankOnePreTrainedModel(PreTrainedModel):
         """The place of every token in its sentence, and which tokens are real."""
         if ids.dim() != 2:
             raise ValueError(f"`input_ids` must be (batch, length), not {tuple(ids.shape)}.")
-        if attention_mask is not None and past is not None:
-            attention_mask = attention_mask[:, attention_mask.shape[1] - ids.shape[1] :]
         check_shape("attention_mask", attention_mask, ids)
         if attention_mask is None:
             mask, places = None, torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
         else:
             mask = attention_mask != 0
-            places = (mask.long().cumsum(1) - 1).clamp(min=0)
+            places = mask.long().cumsum(1) - 1
         if past is not None and past.count is not None:
             places = places + past.count[:, None]
+        if mask is not None:
+            places = torch.where(mask, places, 0)
         longest = int(places.max()) + 1 if places.numel() else 0
         if self.positions is not None and longest > len(self.positions):
             raise ValueError(
