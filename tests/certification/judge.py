@@ -40,7 +40,9 @@ def hardmax(scores: Vector) -> Vector:
     return [mark / sum(marks) for mark in marks]
 
 
-def self_attention(p: dict[str, Any], Z: list[Vector], kind: str, causal: bool) -> list[Vector]:
+def self_attention(
+    p: dict[str, Any], Z: list[Vector], kind: str, causal: bool, window: int = 0
+) -> list[Vector]:
     """Eq. 2 (eq. 5 for hardmax), and eq. 20 where there is a v1; tokens are the entries of Z."""
     if "attention.v1" in p:
         v1, v2, w = (p[f"attention.{name}"] for name in ("v1", "v2", "output"))
@@ -51,6 +53,7 @@ def self_attention(p: dict[str, Any], Z: list[Vector], kind: str, causal: bool) 
     out = []
     for k, z in enumerate(Z):
         seen = Z[: k + 1] if causal else Z
+        seen = seen[-window:] if window else seen
         total = list(z)
         for WK, WQ, WV, WO in heads:
             query = [dot(row, z) for row in WQ]
@@ -116,13 +119,22 @@ class Literal:
             places = self.p["positions"][: len(ids)]
             pairs = zip(Z, places, strict=True)
             Z = [[x + e for x, e in zip(z, place, strict=True)] for z, place in pairs]
+        step = self.p.get("step")
+        if step:
+            moving = enumerate(Z)
+            Z = [[x + k * e for x, e in zip(z, step, strict=True)] for k, z in moving]
         context_ids = None
         for number in range(self.shape.depth):
             block = self.block(number)
-            Z = self_attention(block, Z, self.shape.attention, self.shape.causal)
+            Z = self_attention(block, Z, self.shape.attention, self.shape.causal, self.shape.window)
             context_ids = context_ids or Z
             Z = [feed_forward(block, z) for z in Z]
         assert context_ids is not None
+        if step:  # nothing reads it but keys
+            moving = [not e for e in step]
+            context_ids = [
+                [x * keep for x, keep in zip(q, moving, strict=True)] for q in context_ids
+            ]
         return context_ids, Z
 
     def logits(self, z: Vector) -> Vector:
@@ -160,7 +172,7 @@ class Truth:
     @property
     def wrong(self) -> list[int]:
         pairs = zip(self.labels, self.gold, strict=True)
-        return [i for i, (found, label) in enumerate(pairs) if found != label]
+        return [i for i, (found, label) in enumerate(pairs) if found != label and label >= 0]
 
     @property
     def lead(self) -> mpf:
@@ -179,6 +191,8 @@ class Truth:
 
 def look(shape: Architecture) -> corpora.Look:
     """What a token can see, by brute force."""
+    if shape.window:
+        return lambda tokens, k: tuple(tokens[max(0, k + 1 - shape.window) : k + 1])
     if shape.positions:
         return corpora.LOOKS["prefix" if shape.causal else "sequence"]
     if shape.causal:
@@ -194,7 +208,7 @@ def truth(model: Model, sentences: corpora.Sentences) -> Truth:
         context_ids += first
         features += last
         looks += [see(tokens, k) for k in range(len(tokens))]
-        gold += [model.labels.index(label) for label in labels]
+        gold += [model.labels.index(label) if label in model.labels else -1 for label in labels]
     return Truth(context_ids, features, [literal.logits(z) for z in features], looks, gold)
 
 

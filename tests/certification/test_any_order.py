@@ -110,7 +110,7 @@ def test_units_and_features_come_near_their_bounds(
     """float32 by hand, with numbers that lose most in rounding. Half the bounds would be wrong."""
     order, chunk = made(model)
     balls, rng, n = order.balls, np.random.default_rng(0), len(chunk.ids)
-    balls.o *= 17.0  # so that this product is rounded too
+    balls.codes = balls.codes * 17.0  # so that this product is rounded too
     seen, written = [], []
     token, none = np.arange(n), np.zeros(n)
     for _ in range(300):
@@ -136,7 +136,7 @@ def test_units_and_features_come_near_their_bounds(
         z = exact.astype(F).astype(float)  # a number of float32
         base = balls.embed(balls.out, chunk.ids, chunk.positions).mid
         for k, at in enumerate(balls.out.tolist()):
-            o = balls.o[unit, np.flatnonzero(balls.writes == at)[0]]
+            o = balls.written_by(unit, int(np.flatnonzero(balls.writes == at)[0]))
             share = (balls.amplitude[unit].astype(F) * z.astype(F)) * o.astype(F)
             sums = (base[k].astype(F) + share).astype(float)
             truth = base[k] + balls.amplitude[unit] * o * z
@@ -160,7 +160,7 @@ def test_what_units_are_off_is_passed_on(model: Model, monkeypatch: pytest.Monke
     assert slip == pytest.approx(np.abs(balls.slopes[reached.unit, 0]) * 1e-3, rel=1e-3, abs=1e-5)
     away, upper = order.features_slip(chunk), reached.seen.mid + slip
     for k, at in enumerate(balls.out.tolist()):
-        o = balls.o[reached.unit, np.flatnonzero(balls.writes == at)[0]]
+        o = balls.written_by(reached.unit, int(np.flatnonzero(balls.writes == at)[0]))
         share = np.abs(balls.amplitude[reached.unit] * o) * slip * (upper > 0)
         wanted = np.bincount(reached.token, share, len(chunk.ids))
         assert away[k] == pytest.approx(wanted, rel=1e-3, abs=1e-5)

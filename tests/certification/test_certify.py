@@ -262,8 +262,7 @@ def test_the_same_certificate_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None
     corpus = rankone.builtin_corpus(20)
     model = rankone.memorize(corpus, head_size=2).model
     whole = certify(model, corpus)
-    for module in (float_evaluation, evaluate):
-        monkeypatch.setattr(module, "spans", partial(spans, size=21))
+    monkeypatch.setattr(evaluate, "spans", partial(spans, size=21))
     monkeypatch.setattr(float_evaluation, "SPAN", 7)
     monkeypatch.setattr(attention_balls, "SCORES_AT_ONCE", 10)
     pieces = certify(model, corpus)

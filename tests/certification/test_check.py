@@ -63,7 +63,7 @@ def altered(path: Path, **fields: Any) -> Path:
 def test_the_file_holds_the_certificate(certificate: Certificate, path: Path) -> None:
     assert read(path) == certificate
     document = json.loads(path.read_text())
-    assert (document["format"], document["version"]) == ("rankone certificate", 4)
+    assert (document["format"], document["version"]) == ("rankone certificate", 5)
     assert document["ok"] is certificate.ok is True
     assert document["outcome"] == "certified"
 
@@ -324,11 +324,11 @@ FORMAT = '"format": "rankone certificate"'
         ("{}", "not a certificate"),
         ('{"format": "rankone", "version": 2}', "not a certificate"),
         ('{"format": ["rankone certificate"], "version": 2}', "not a certificate"),
-        (f"{{{FORMAT}}}", "another format than version 4"),
-        (f'{{{FORMAT}, "version": 1}}', "another format than version 4"),
-        (f'{{{FORMAT}, "version": "2"}}', "another format than version 4"),
+        (f"{{{FORMAT}}}", "another format than version 5"),
+        (f'{{{FORMAT}, "version": 1}}', "another format than version 5"),
+        (f'{{{FORMAT}, "version": "2"}}', "another format than version 5"),
         (f'{{{FORMAT}, "version": {"9" * 5000}}}', "another|out of range|cannot be read"),
-        (f'{{{FORMAT}, "version": 4}}', "no required field"),
+        (f'{{{FORMAT}, "version": 5}}', "no required field"),
     ],
 )
 def test_files_that_are_none(tmp_path: Path, text: str, message: str) -> None:

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from tests.certification.test_label_heads import balls, decode, exact_logits, lead, winners
 from tests.nn.test_label_codes import drawn, head_for
 
+from rankone.certification import label_heads
 from rankone.certification.ball_arithmetic import Balls
 from rankone.certification.label_heads import OVERFLOW, CodeHead, LinearHead, head_of
+from rankone.certification.leads import in_parts
 
 
 def heads(codes: Any, dtype: torch.dtype = torch.float64) -> tuple[CodeHead, LinearHead]:
@@ -93,9 +95,10 @@ def test_the_run_at_near_ties(dtype: str, span: int) -> None:
 def test_only_what_is_in_doubt_takes_all_logits(monkeypatch: pytest.MonkeyPatch) -> None:
     head, _ = heads(drawn(0, 40, 2))
     seen: list[int] = []
-    parts = head._parts
     monkeypatch.setattr(
-        head, "_parts", lambda doubt: (seen.append(int(doubt.sum())), parts(doubt))[1]
+        label_heads,
+        "in_parts",
+        lambda doubt, n: (seen.append(int(doubt.sum())), in_parts(doubt, n))[1],
     )
     codes = head.codes.codes
     z = spread(np.concatenate([codes.T + 0.49, codes.T[:, :3] + 0.5], axis=1))

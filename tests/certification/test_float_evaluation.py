@@ -14,7 +14,7 @@ from rankone.certification.align import align
 from rankone.certification.ball_arithmetic import Balls
 from rankone.certification.float_evaluation import Readings
 from rankone.certification.gathered import main_direction
-from rankone.certification.label_heads import Decoded
+from rankone.certification.leads import Decoded
 from rankone.errors import CorpusError, LengthError
 
 

@@ -19,9 +19,8 @@ from rankone.certification.ball_arithmetic import Balls
 from rankone.certification.context_gaps import measure_gaps
 from rankone.certification.context_ids import ContextIds
 from rankone.certification.float_balls import FloatBalls
-from rankone.certification.float_evaluation import Readings, evaluate
+from rankone.certification.float_evaluation import Readings, evaluate, head_for
 from rankone.certification.gated_balls import GatedBalls, Reached
-from rankone.certification.label_heads import head_of
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
 from rankone.nn import Model, TokenClassifier
@@ -66,7 +65,7 @@ def run(model: Model, corpus: Corpus, slow: bool = False) -> tuple[ContextIds, R
     contexts = visible_contexts(corpus, positions=bool(shape.positions), causal=shape.causal)
     balls = FloatBalls(model.network) if slow else GatedBalls.of(model.network)
     assert balls is not None
-    head = head_of(model.network.head)
+    head = head_for(model.network, balls)
     ids, readings = evaluate(
         model.network, rows, corpus.offsets, contexts, head, lambda *_: None, balls
     )
@@ -132,6 +131,12 @@ def test_the_same_as_the_slow_way(given: dict[str, Any], tangled: bool) -> None:
     assert quick[1].distance <= slow[1].distance * (1 + 1e-9) + 1e-12
 
 
+def o_of(balls: GatedBalls) -> np.ndarray:
+    """What every unit writes to each coordinate."""
+    every = np.arange(len(balls.bias))
+    return np.stack([balls.written_by(every, i) for i in range(len(balls.writes))], 1)
+
+
 def made(model: Model) -> GatedBalls:
     balls = GatedBalls.of(model.network)
     assert balls is not None
@@ -145,7 +150,7 @@ def test_radii_of_averages_pass_through_units(given: dict[str, Any]) -> None:
     balls, corpus = made(model), Corpus.from_sentences(sentences)
     rows, _ = align(model, corpus)
     (chunk,) = balls.run(rows, corpus.offsets)
-    heads = len(balls.written)
+    heads, o = len(balls.written), o_of(balls)
     wide = Balls(chunk.moved.mid, np.full_like(chunk.moved.rad, 2.0**-12))
     reached = balls.reached(chunk.ids, chunk.positions, wide)
     features = balls.features(chunk.ids, chunk.positions, wide, reached)
@@ -163,7 +168,7 @@ def test_radii_of_averages_pass_through_units(given: dict[str, Any]) -> None:
             furthest[k] = max(furthest[k], float(away))
             for i, at in enumerate(balls.writes):
                 row = int(np.flatnonzero(balls.out == at)[0])
-                share = Fraction(float(balls.amplitude[j])) * Fraction(float(balls.o[j, i]))
+                share = Fraction(float(balls.amplitude[j])) * Fraction(float(o[j, i]))
                 sums[int(t), row] = sums.get((int(t), row), Fraction(0)) + share * max(z, 0)
         base = balls.embed(balls.out, chunk.ids, chunk.positions)
         for (t, row), added in sums.items():
@@ -188,8 +193,9 @@ def test_rounding_of_units_comes_near_its_bound() -> None:
     balls, corpus, rng = made(model), Corpus.from_sentences(sentences), np.random.default_rng(0)
     rows, _ = align(model, corpus)
     (chunk,) = balls.run(rows, corpus.offsets)
-    balls.o *= 17.0  # so that this product is rounded too,
+    balls.codes = balls.codes * 17.0  # so that this product is rounded too,
     balls.table[:, balls.out] = 15.0  # and the sum, which is above 32
+    o = o_of(balls)
     seen, written = [], []
     token = np.arange(len(rows))
     for _ in range(400):
@@ -210,9 +216,9 @@ def test_rounding_of_units_comes_near_its_bound() -> None:
         features = balls.features(chunk.ids, chunk.positions, chunk.moved, exactly)
         base = balls.embed(balls.out, chunk.ids, chunk.positions).mid
         for t, j in enumerate(unit.tolist()):
-            for i in np.flatnonzero(balls.o[j]).tolist():
+            for i in np.flatnonzero(o[j]).tolist():
                 k = int(np.flatnonzero(balls.out == balls.writes[i])[0])
-                added = Fraction(sees[t]) * Fraction(balls.amplitude[j]) * Fraction(balls.o[j, i])
+                added = Fraction(sees[t]) * Fraction(balls.amplitude[j]) * Fraction(o[j, i])
                 off = abs(Fraction(base[k, t]) + added - Fraction(features.mid[k, t]))
                 written.append(float(off / Fraction(features.rad[k, t])))
     assert 0.5 < max(seen) <= 1

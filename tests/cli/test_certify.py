@@ -230,7 +230,7 @@ def test_other_corpora_are_refused_and_nothing_is_written(
         (None, "no such file"),
         ("{", "cannot be read"),
         ("{}", "not a certificate"),
-        ('{"format": "rankone certificate", "version": 7}', "another format than version 4"),
+        ('{"format": "rankone certificate", "version": 7}', "another format than version 5"),
         ('{"format": "rankone certificate", "version": 4}', "no required field"),
     ],
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 import rankone
 import texts
+import tokenizer_files
 from rankone import Corpus, Model
 from rankone.corpus.tasks import END
 from rankone.errors import CorpusError, LengthError, ModelError
@@ -123,3 +125,17 @@ def test_a_directory_and_a_path_will_do(tmp_path) -> None:
     found = rankone.check_recitation(tmp_path / "model", "story")
     assert (found.ok, found.parted, found.strange) == (True, made.wrong, 0)
     assert rankone.recite(tmp_path / "model", "THE LAMP", 3).tokens == (" AT", " NETTLE", " POINT")
+
+
+def test_lines_and_words_of_a_tokenizer_file(tmp_path: Path) -> None:
+    """A branch is told as the text has it, not as the tokenizer writes it ("Ġnose", "Ċ")."""
+    tokenizer_files.byte_level().save(str(tmp_path / "t.json"))
+    (tmp_path / "roses.txt").write_text("A rose is red.\nA rose is old.\n")
+    how = {"task": "next", "tokenizer": tmp_path / "t.json", "window": 3}
+    corpus = rankone.read_corpus(tmp_path / "roses.txt", **how)
+    found = rankone.check_recitation(rankone.memorize(corpus).model, corpus)
+    (branch,) = [b for b in found.branches if b.text != END]
+    assert branch.line == 2
+    assert branch.before.endswith("A rose is")
+    assert {branch.text[0], branch.said[0]} == {" "}
+    assert corpus.lines[-1] == 2

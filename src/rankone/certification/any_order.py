@@ -9,6 +9,8 @@ s = sum p |v|. Exponentials within 2 units in the last place are off by shares o
 moves the average a by 4u sum p |v - a| <= 8u s. The sum of the exponentials, the quotients, the
 products and the sum of these are off by the share gamma_2n, whichever is divided first: in all
 gamma_(2n+12) s. Heads write to coordinates of their own, where X + E is 0: no more is rounded.
+With a window, n is its length at most. Scores are the place in the text times a number of few bits,
+and exact, too; as they may be large, a run has to take the largest one off.
 
 *Gates.* Those of a token's own group add exact zeros. Outside it a unit of penalty B is fined m B
 for a whole number m >= 1, and the rest of what it sees is at most M. Its d + 1 products and their
@@ -25,40 +27,36 @@ Amplitudes times codes, whole numbers, times relu, t of them and X + E added up:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 
 from rankone.arrays import Floats, Ints
 from rankone.certification.attention_balls import array, averages_of
 from rankone.certification.ball_arithmetic import Balls, gamma, up
+from rankone.certification.crowds import Doubt
+from rankone.certification.exact_scores import Attending, attending, fading
 from rankone.certification.gated_balls import GatedBalls, GatedChunk
+from rankone.certification.label_heads import CodeHead, Head, head_of
+from rankone.certification.leads import narrowed
+from rankone.certification.mixed_head import MixedHead
+from rankone.certification.rare import by_place
 from rankone.nn import TokenClassifier
 from rankone.nn.gatekeeper import gated_layer_of, reach_of
-from rankone.nn.label_codes import LabelCodes
+from rankone.spans import places
 
 ARITHMETIC = (
     "sums in any order; every operation correctly rounded, a product and a sum perhaps in one; exp "
     "within 2 units in the last place, of scores as they are or less the largest, in one softmax "
     "over all tokens; padding has weight 0; numbers below the normal range may become 0"
 )
-GRID, SMALL = 2.0**20, 2.0  # multiples of 1 / GRID up to SMALL: sums and differences are exact
-QUERIES = 2.0**-10, 8.0
+WINDOWED = ARITHMETIC.replace("as they are or less the largest", "less the largest")
+CODES = 2.0**20  # of labels: their differences are exact
 PLAIN = 1e-20, 1e20  # sizes of weights, other than 0: products do not underflow
 LARGE = 1e30  # nothing that is added up is larger: no overflow
 TINY = 1e-30  # what may become 0, a million times over
 ROUNDED = 0.25  # gamma is used for n u below this
+ROUGH = 2.0**-6  # averages that may be off by more: large groups are not worth trying
 LOGITS = 1 << 22  # held at once
-
-
-@dataclass(frozen=True)
-class Attending:
-    """The coordinates of a head's key and value, and its query."""
-
-    key: int
-    value: int
-    query: float
 
 
 class AnyOrder:
@@ -66,22 +64,39 @@ class AnyOrder:
     tokens with gold labels the exact labels."""
 
     def __init__(
-        self, network: TokenClassifier, balls: GatedBalls, heads: list[Attending], gold: Ints
+        self,
+        network: TokenClassifier,
+        balls: GatedBalls,
+        heads: list[Attending],
+        gold: Ints,
+        head: Head,
     ) -> None:
         self.balls, self.heads, self.gold = balls, heads, gold
         self.u = torch.finfo(network.dtype).eps / 2
-        self.weight, self.bias = array(network.head.weight)[:, balls.out], array(network.head.bias)
-        self.codes = LabelCodes.of(network.head)
+        self.mixed = head if isinstance(head, MixedHead) else None
+        self.codes = head.codes if isinstance(head, CodeHead) else None
+        self.weight, self.bias = np.empty((0, 0)), array(network.head.bias)
+        if self.mixed is None:
+            self.weight = array(network.head.weight)[:, balls.out]
         self.right = True
+        self._around: tuple[Ints, Floats] | None = None
 
     @classmethod
     def of(
-        cls, network: TokenClassifier, balls: GatedBalls, gold: Ints, longest: int
+        cls,
+        network: TokenClassifier,
+        balls: GatedBalls,
+        gold: Ints,
+        longest: int,
+        head: Head | None = None,
     ) -> AnyOrder | None:
         """None if the network is not of the kind for which this can be tried; `longest` is the
         number of tokens of the longest sentence."""
         layer, u = gated_layer_of(network), torch.finfo(network.dtype).eps / 2
-        heads = attending(network, balls)
+        heads = (
+            attending(network, balls) if balls.windows is None else fading(network, balls, longest)
+        )
+        longest = min(longest, network.shape.window or longest)
         if layer is None or heads is None or 2 * (longest + network.shape.dim + 16) * u > ROUNDED:
             return None
         reads, writes, out = set(balls.reads), set(balls.writes), set(balls.out)
@@ -96,7 +111,7 @@ class AnyOrder:
             )
         )
         codes, penalty = array(layer.codes), array(layer.penalty)
-        whole = (codes == np.rint(codes)).all() and np.abs(codes).max(initial=0.0) <= GRID
+        whole = (codes == np.rint(codes)).all() and np.abs(codes).max(initial=0.0) <= CODES
         if not (
             balls.keeper.exact
             and plain
@@ -115,7 +130,21 @@ class AnyOrder:
         seen = seen * (1 + gamma(2 * longest + 12, u)) + TINY
         if not (penalty * (1 - slip) > seen * (1 + slip) * (1 + 2.0**-20)).all():
             return None
-        return cls(network, balls, heads, gold)
+        made = cls(network, balls, heads, gold, head or head_of(narrowed(network.head, balls.out)))
+        if balls.crowds.there.any():
+            made.look_at_crowds(longest)
+        return made
+
+    def look_at_crowds(self, longest: int) -> None:
+        """What units of large groups may see in a run counts for what is left out of them."""
+        at = np.array([head.value for head in self.heads])
+        most = np.abs(self.balls.table[:, at]).max(0) + np.abs(self.balls.positions[:, at]).max(0)
+        off = up((2 * longest + 12) * self.u / (1 - (2 * longest + 12) * self.u) * most) + TINY
+        rounded = gamma(len(self.heads) + 1, self.u)
+        away = float(up(np.sqrt((off**2).sum()) + rounded * np.sqrt(((most + off) ** 2).sum())))
+        self.right = away <= ROUGH
+        if self.right:
+            self.balls.doubt = Doubt(away * (1 + 2.0**-30), rounded)
 
     def see(self, chunk: GatedChunk, labels: Ints, off: Floats) -> None:
         """Tokens with these exact labels, proved where ``off`` is below 1/2."""
@@ -128,6 +157,8 @@ class AnyOrder:
         slip = self.features_slip(chunk)
         mid = chunk.features.mid
         leads = self._by_codes if self.codes is not None else self._by_logits
+        if self.mixed is not None:
+            leads = self._by_mixed
         self.right = bool(
             (slip < LARGE).all()
             and (np.abs(mid) < LARGE).all()
@@ -138,26 +169,33 @@ class AnyOrder:
         """sum p |v| for every coordinate that a head writes, and how far a run's average may be
         from the exact one."""
         n = chunk.positions + 1
+        if self.balls.windows is not None:
+            n = np.minimum(n, self.balls.windows.window)
         if not self.balls.causal:
             lengths = np.diff(chunk.starts)
-            n = np.repeat(lengths, lengths)
+            n = np.repeat(lengths, lengths)[chunk.lead : chunk.lead + len(chunk.ids)]
         rounding = (2 * n + 12) * self.u
         rounding = rounding / (1 - rounding)
-        sizes = np.empty((len(self.heads), len(n)))
-        for row, head in enumerate(self.heads):
-            key, value = self.balls.embed(
-                np.array([head.key, head.value]), chunk.ids, chunk.positions
-            ).mid  # exact
-            one = np.zeros((1, len(n)))
-            average = averages_of(
-                Balls(key[None], one),
-                Balls(one + head.query, one),
-                Balls(np.abs(value)[None], one),
-                chunk.starts,
-                self.balls.causal,
-            )
-            sizes[row] = average.mid[0] + average.rad[0]
+        around = chunk.ids if chunk.around is None else chunk.around
+        if self._around is None or self._around[0] is not around:  # pieces of a text share them
+            self._around = around, self._sizes(around, chunk.starts)
+        sizes = self._around[1][:, chunk.lead : chunk.lead + len(chunk.ids)]
         return sizes, up(rounding * sizes) + TINY
+
+    def _sizes(self, ids: Ints, starts: Ints) -> Floats:
+        """sum p |v|, rounded up."""
+        where, windows, found = places(starts), self.balls.windows, []
+        one = np.zeros((1, len(ids)))
+        for row, head in enumerate(self.heads):
+            key, value = self.balls.embed(np.array([head.key, head.value]), ids, where).mid  # exact
+            size = Balls(np.abs(value)[None], one)
+            if windows is not None:
+                average = windows.powers[row].averages(size, where)
+            else:
+                asked = Balls(one + head.query, one)
+                average = averages_of(Balls(key[None], one), asked, size, starts, self.balls.causal)
+            found.append(average.mid[0] + average.rad[0])
+        return np.array(found)
 
     def units_slip(self, chunk: GatedChunk) -> Floats:
         """How far a run's z may be from the exact one, for every pair of a token and a unit."""
@@ -186,13 +224,28 @@ class AnyOrder:
         amplitude = np.abs(balls.amplitude[unit])
         if not (amplitude * upper < LARGE).all():
             return np.full((len(balls.out), tokens), np.inf)
-        away = chunk.features.rad + TINY * (terms + 2)
-        base = balls.embed(balls.out, chunk.ids, chunk.positions)
-        for k, at in enumerate(balls.out.tolist()):
-            share = np.abs(balls.o[unit, np.flatnonzero(balls.writes == at)[0]]) * amplitude
+        away, base = chunk.features.rad.copy(), balls.base(chunk.ids, chunk.positions)
+        grow = 1 + gamma(2 * int(terms.max(initial=0)) + 8)
+        for k in balls.common.tolist():
+            at = int(np.flatnonzero(balls.writes == balls.out[k])[0])
+            share = np.abs(balls.written_by(unit, at)) * amplitude
             most = np.abs(base.mid[k]) + np.bincount(token, share * upper, tokens)
-            away[k] += np.bincount(token, share * slip, tokens) + rounding * most
-        return up(away * (1 + gamma(int(terms.max(initial=0)) + 8)))
+            added = np.bincount(token, share * slip, tokens) + rounding * most
+            away[k] = up((away[k] + TINY * (terms + 2) + added) * grow)
+        # rare coordinates are exactly 0 but where something is written
+        usual, place, _ = balls.rare.words.at(chunk.ids)
+        pair, other, write = balls.rare_writes(unit)
+        share, nothing = np.abs(write) * amplitude[pair], np.zeros(len(place))
+        where, (most, slips) = by_place(
+            np.concatenate([place, other]),
+            np.concatenate([usual, token[pair]]),
+            np.concatenate([nothing, share * upper[pair]]),
+            np.concatenate([nothing, share * slip[pair]]),
+        )
+        own = where[1]
+        added = slips + rounding[own] * (np.abs(base.mid[where]) + most)
+        away[where] = up((away[where] + TINY * (terms[own] + 2) + added) * grow)
+        return away
 
     def _by_codes(self, y: Floats, slip: Floats, labels: Ints) -> Floats:
         """|y_i - c_i| may be so far from 1/2 in every coordinate that logits cannot be mixed up:
@@ -201,6 +254,17 @@ class AnyOrder:
         away = (np.abs(y - self.codes.codes.T[:, labels]) + slip).max(0)
         slips = self.codes.slip(np.abs(y) + slip, self.u)
         return np.asarray(up(away + slips) + TINY < 0.5)
+
+    def _by_mixed(self, y: Floats, slip: Floats, labels: Ints) -> Floats:
+        """Whether the label of a code or distribution leads by more than the rounding of two logits
+        (`MixedHead`), wherever features are."""
+        head = self.mixed
+        assert head is not None
+        own, rest = head.codes.at, head.codes.own
+        parts = Balls(y[own], slip[own]), Balls(y[rest], slip[rest])
+        found, lead = head.leader(*parts)
+        rounded = 2 * up(gamma(head.width + 2, self.u) * head.terms(*parts)) + TINY
+        return np.asarray((found == labels) & (lead > rounded))
 
     def _by_logits(self, y: Floats, slip: Floats, labels: Ints) -> Floats:
         """Whether every token's label leads all others, by more than both may be off."""
@@ -221,52 +285,6 @@ class AnyOrder:
             np.put_along_axis(rivals, chosen, -np.inf, 0)
             leads[part] = (own > rivals.max(0)).all(0)
         return leads
-
-
-def attending(network: TokenClassifier, balls: GatedBalls) -> list[Attending] | None:
-    """The heads in the order of the coordinates that they write, if all is exact until exp.
-
-    Each has one row, asks every token with the same power of two, and copies one coordinate of
-    keys and one of values. It writes where both tables are 0.
-    """
-    attention = network.blocks[0].attention
-    if attention.kind != "softmax":
-        return None
-    found: dict[int, Attending] = {}
-    for head in attention.heads:
-        parts = [_single(array(x)) for x in (head.key, head.query, head.value, head.output.mT)]
-        if None in parts:
-            return None
-        (key, one), (asking, scale), (value, two), (to, three) = (p for p in parts if p)
-        table, positions = balls.table, balls.positions
-        query = float(table[0, asking])
-        exact = (
-            (one, two, three) == (1.0, 1.0, 1.0)
-            and (table[:, asking] == query).all()
-            and not positions[:, asking].any()
-            and all(_power_of_two(x) for x in (query, scale))
-            and QUERIES[0] <= query * scale <= QUERIES[1]
-            and all(_on_grid(x[:, i]) for i in (key, value) for x in (table, positions))
-        )
-        if not exact or to in found or table[:, to].any() or positions[:, to].any():
-            return None
-        found[to] = Attending(key, value, query * scale)
-    return [found[i] for i in sorted(found)]
-
-
-def _single(weight: Floats) -> tuple[int, float] | None:
-    """The only coordinate of a single row that is not 0, and what it is."""
-    at = np.flatnonzero(weight)
-    return (int(at[0]), float(weight[0, at[0]])) if weight.shape[0] == len(at) == 1 else None
-
-
-def _on_grid(values: Floats) -> bool:
-    scaled = values * GRID
-    return bool((scaled == np.rint(scaled)).all() and np.abs(values).max() <= SMALL)
-
-
-def _power_of_two(x: float) -> bool:
-    return x > 0 and np.frexp(x)[0] == 0.5
 
 
 def _plain(values: Floats) -> bool:

@@ -21,7 +21,7 @@ from rankone.files import write_file
 from rankone.nn import Model
 from rankone.nn.exact import ExactModel
 
-FORMAT, VERSION = "rankone certificate", 4
+FORMAT, VERSION = "rankone certificate", 5
 EXACT = "exact"  # the type of weights that are fractions
 MOST = 10**9  # digits: such a number takes half a gigabyte
 
@@ -144,7 +144,11 @@ class Certificate:
     ``any_order``: every run in ``dtype`` chooses these labels, in whatever order it takes its sums,
     under the assumptions that ``arithmetic`` lists; False if that is not proved for some token,
     None if it was not tried. ``forgotten``: what remains of sentences that were taken out, if that
-    was asked. Neither has a part in the outcome.
+    was asked. Of the task "next" greedy decoding puts out ``recited`` of ``documents`` whole, by
+    induction (`Recited`); at ``branches`` tokens it goes on with another one. ``excess``: an upper
+    bound, in nats, on how far the mean of -log p of the labels is above the least that any function
+    of the contexts can reach, their conditional entropy; None for heads that give no distributions.
+    None of these has a part in the outcome.
     ``outcome``: certified if all three claims hold, refuted if one of them is disproved.
     ``reason`` gives the witness of a refutation, or what is undecided; ``left`` counts that.
     ``decided`` counts the tokens decided in float64 (``float``), those that needed Arb (``exact``)
@@ -173,6 +177,10 @@ class Certificate:
     float_distance: Decimals
     any_order: bool | None
     arithmetic: str | None
+    documents: Count | None
+    recited: Count | None
+    branches: Count | None
+    excess: Decimals | None
     forgotten: Forgotten | None
     decided: Decided
     digits: Count
@@ -253,4 +261,6 @@ def contradiction(found: Certificate, ok: object) -> str | None:
         return "any_order does not fit arithmetic"
     if len(none) not in (0, 3) or (none and (found.margin, found.float_labels) != (None, None)):
         return f"figures without labels, or labels without {' and '.join(sorted(none))}"
+    if len({x is None for x in (found.documents, found.recited, found.branches)}) > 1:
+        return "documents, recited and branches do not fit each other"
     return None

@@ -9,9 +9,11 @@ from math import ceil, inf, log2, log10
 from typing import Any
 
 import numpy as np
+from flint import arb
 
+from rankone.arrays import Bools, Ints
 from rankone.certification.align import align, taken
-from rankone.certification.any_order import ARITHMETIC, AnyOrder
+from rankone.certification.any_order import ARITHMETIC, WINDOWED, AnyOrder
 from rankone.certification.certificate import (
     EXACT,
     MOST,
@@ -29,12 +31,14 @@ from rankone.certification.claims import (
     judge_mapping,
     judge_run,
 )
+from rankone.certification.entropy import least_total
 from rankone.certification.exact_proof import judge_later, prove_exactly
-from rankone.certification.float_evaluation import evaluate
+from rankone.certification.float_evaluation import Readings, evaluate, head_for
 from rankone.certification.forgotten import Forgotten, find_forgotten
 from rankone.certification.gated_balls import GatedBalls
-from rankone.certification.label_heads import NoHead, head_of
+from rankone.certification.label_heads import NoHead
 from rankone.certification.reasons import reason
+from rankone.certification.recited import Recited
 from rankone.certification.referee import Referee
 from rankone.certification.windows import check_window
 from rankone.corpus import Corpus
@@ -79,7 +83,7 @@ def certify(
     corpus = taken(model, corpus)
     left = None if forgotten is None else left_of(model, corpus, forgotten)
     proof = prove(model, corpus, cap=cap, seconds=seconds, progress=progress)
-    mapping, labels, run = proof.mapping, proof.labels, proof.run
+    mapping, labels, run, recited = proof.mapping, proof.labels, proof.run, proof.recited
     decided = {Outcome.CERTIFIED: True, Outcome.REFUTED: False}
     return Certificate(
         outcome=proof.outcome,
@@ -100,7 +104,11 @@ def certify(
         unavoidable=labels.unavoidable,
         float_distance=ceiled(run.distance),
         any_order=proof.any_order,
-        arithmetic=None if proof.any_order is None else ARITHMETIC,
+        arithmetic=None if proof.any_order is None else arithmetic(model),
+        documents=None if recited is None else recited.documents,
+        recited=None if recited is None else recited.recited,
+        branches=None if recited is None else recited.branches,
+        excess=None if proof.excess is None else ceiled(proof.excess),
         forgotten=left,
         decided=proof.decided,
         digits=proof.digits,
@@ -111,6 +119,12 @@ def certify(
         hashes=hashes(model, corpus),
         seconds=proof.seconds,
     )
+
+
+def arithmetic(model: Model | ExactModel) -> str:
+    """What is assumed of a run in any order."""
+    windowed = isinstance(model, Model) and model.network.shape.window
+    return WINDOWED if windowed else ARITHMETIC
 
 
 def left_of(model: Model | ExactModel, corpus: Corpus, sentences: Any) -> Forgotten:
@@ -140,8 +154,12 @@ def prove(
     if isinstance(model, ExactModel):
         with time_limit(inf if seconds is None else seconds):
             return prove_exactly(model.network, corpus, rows, gold, cap, progress)
-    shape, head = model.network.shape, head_of(model.network.head)
-    given = {"positions": bool(shape.positions), "causal": shape.causal}
+    shape = model.network.shape
+    given: dict[str, Any] = {
+        "positions": bool(shape.positions),
+        "causal": shape.causal,
+        "window": shape.window,
+    }
     contexts = visible_contexts(corpus, **given)
     inputs = contexts
     if shape.depth > 1:  # context ids come from the first layer, and later ones may see more
@@ -151,10 +169,21 @@ def prove(
     # what overflows gets an infinite radius or NaN, and counts as undecided
     with time_limit(limit), np.errstate(over="ignore", invalid="ignore"):
         balls, order = GatedBalls.of(model.network), None
-        if balls is not None and not isinstance(head, NoHead):
-            order = AnyOrder.of(model.network, balls, gold, corpus.longest)
+        head = head_for(model.network, balls)
+        if balls is not None:
+            referee.only = balls.out
+            if not isinstance(head, NoHead):
+                order = AnyOrder.of(model.network, balls, gold, corpus.longest, head)
         ids, readings = evaluate(
-            model.network, rows, corpus.offsets, contexts, head, progress, balls, order
+            model.network,
+            rows,
+            corpus.offsets,
+            contexts,
+            head,
+            progress,
+            balls,
+            order,
+            losses=(inputs, gold),
         )
         readings.leave(np.flatnonzero(gold < 0))
         clock.append(time.perf_counter())
@@ -185,6 +214,8 @@ def prove(
         left=left if open else None,
         decided={"float": len(rows) - exact - len(open), "exact": exact, "undecided": len(open)},
         any_order=any_order,
+        recited=Recited.of(corpus, shape.causal, *right_and_wrong(readings, gold)),
+        excess=excess_of(readings.loss, inputs, gold),
         digits=ceil(referee.bits * log10(2)) if referee.bits else FLOAT_DIGITS,
         seconds={
             "float": clock[1] - clock[0],
@@ -192,6 +223,20 @@ def prove(
             "total": clock[2] - clock[0],
         },
     )
+
+
+def right_and_wrong(readings: Readings, gold: Ints) -> tuple[Bools, Bools]:
+    """The tokens whose labels are proved to be those of the file, and those with other ones."""
+    equal, asked = readings.labels == gold, readings.sure & (gold >= 0)
+    return asked & equal, asked & ~equal
+
+
+def excess_of(loss: float, contexts: Ints, gold: Ints) -> arb | None:
+    """How far the mean of -log p is above the least possible, at most, given the sum of it."""
+    asked = int((gold >= 0).sum())
+    if not loss < inf or not asked:
+        return None
+    return arb(((arb(loss) - least_total(contexts, gold)) / asked).upper())
 
 
 def check_limits(cap: int, seconds: float | None) -> None:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any
 
 from flint import arb
@@ -118,9 +119,14 @@ def _unproved(
         "unavoidable": labels.unavoidable,
         "wrong": labels.wrong,
     }
+    decoded = ("documents", "recited", "branches")
+    figures |= dict.fromkeys(decoded) if proof.recited is None else asdict(proof.recited)
     some_open = old.left is not None and old.left.tokens > 0
     if some_open and (old.wrong or 0) <= (labels.wrong or 0):  # of those decided then
         figures["wrong"] = old.wrong
+    for name in decoded[1:]:
+        if some_open and (getattr(old, name) or 0) <= (figures[name] or 0):
+            figures[name] = getattr(old, name)
     for name, value in figures.items():
         if getattr(old, name) != value:
             refuse(name, getattr(old, name), value)
@@ -130,6 +136,8 @@ def _unproved(
     if old.mapping is not Outcome.UNDECIDED and _places(old.closest) != _places(closest):
         refuse("closest", old.closest, closest)
     above = {"r": mapping.r, "float_distance": run.distance}
+    if old.excess is not None:  # a larger one is true, too
+        above["excess"] = inf if proof.excess is None else proof.excess
     below = {"delta": mapping.delta, "margin": labels.margin}
     for name, bound in {**above, **below}.items():
         claimed = getattr(old, name)

@@ -15,6 +15,7 @@ from rankone.certification.context_gaps import Gaps, measure_gaps
 from rankone.certification.context_ids import ContextIds
 from rankone.certification.float_evaluation import Readings
 from rankone.certification.label_heads import Head
+from rankone.certification.recited import Recited
 from rankone.certification.referee import Referee
 from rankone.corpus.tallies import best_targets
 from rankone.deadline import TimeIsUpError
@@ -84,6 +85,8 @@ class Proof:
     digits: int
     seconds: dict[str, float]
     any_order: bool | None = None
+    recited: Recited | None = None
+    excess: arb | None = None
 
     @property
     def outcome(self) -> Outcome:

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from rankone.arrays import Floats
 from rankone.certification.attention_balls import array
+from rankone.certification.windows import steps
 from rankone.deadline import tick
 from rankone.nn import TokenClassifier
 from rankone.nn.layers import Head
@@ -40,7 +41,8 @@ def coincide(network: TokenClassifier, one: Place, other: Place) -> bool | None:
 
     With hardmax there is no e, and everything is rational for any number of heads. With several
     softmax heads, context ids agree if x and all averages do. If they do not, the answer is None
-    (unknown): deciding it would multiply the sums over all heads.
+    (unknown): deciding it would multiply the sums over all heads. With a window, `one` and `other`
+    are windows; x is taken without the coordinates of the step (`windows`).
     """
     attention = network.blocks[0].attention
     heads = [head.map(lambda weight: _rows(array(weight))) for head in attention.heads]
@@ -91,6 +93,7 @@ def _averages(
     """x of the token, and the average of every head; for hardmax without the scores."""
     ids, k = place
     xs = [_embed(network, token, position) for position, token in enumerate(ids)]
+    own = [Fraction(0) if s else x for x, s in zip(xs[k], steps(network).tolist(), strict=True)]
     visible = xs[: k + 1] if network.shape.causal else xs
     found = []
     for head in heads:
@@ -106,7 +109,7 @@ def _averages(
             for part, row in zip(average.N, head.value, strict=True):
                 part[exponent] += _dot(row, x)
         found.append(average)
-    return xs[k], found
+    return own, found
 
 
 def _rational(x: Vector, heads: list[Head[list[Vector]]], seen: list[Average]) -> Vector:
@@ -119,6 +122,9 @@ def _rational(x: Vector, heads: list[Head[list[Vector]]], seen: list[Average]) -
 
 def _embed(network: TokenClassifier, token: int, place: int) -> Vector:
     x = _vector(array(network.table[token]))
+    if network.step is not None:
+        step = _vector(array(network.step))
+        return [a + place * e for a, e in zip(x, step, strict=True)]
     if network.positions is None:
         return x
     return [a + b for a, b in zip(x, _vector(array(network.positions[place])), strict=True)]

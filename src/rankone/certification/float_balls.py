@@ -12,6 +12,8 @@ from rankone.arrays import Floats, Ints
 from rankone.certification.attention_balls import array, attend
 from rankone.certification.ball_arithmetic import Balls, gamma, linear, up
 from rankone.certification.exact_pieces import ExactPieces
+from rankone.certification.window_averages import WindowAverages
+from rankone.certification.windows import bare_table
 from rankone.deadline import tick
 from rankone.nn import Rank1FeedForward, TokenClassifier
 from rankone.nn.gated import GatedFeedForward
@@ -42,7 +44,8 @@ class FloatBalls:
 
     def __init__(self, network: TokenClassifier) -> None:
         self.causal = network.shape.causal
-        self.table = array(network.table)
+        self.table = bare_table(network)
+        self.windows = WindowAverages(network) if network.shape.window else None
         self.positions = None if network.positions is None else array(network.positions)
         self.attentions = [block.attention for block in network.blocks]
         self.feedforwards = [feedforward(block.feedforward) for block in network.blocks]
@@ -61,7 +64,11 @@ class FloatBalls:
     def context_ids(self, ids: Ints, offsets: Ints) -> tuple[Balls, Balls]:
         """What the first attention layer adds to X + E, and the sum."""
         x = self._embed(ids, offsets)
-        moved = attend(self.attentions[0], x, offsets, self.causal)
+        if self.windows is not None:
+            output = [array(head.output) for head in self.attentions[0].heads]
+            moved = linear(np.concatenate(output, axis=1), self.windows(ids, offsets))
+        else:
+            moved = attend(self.attentions[0], x, offsets, self.causal)
         return moved, x + moved
 
     def _embed(self, ids: Ints, offsets: Ints) -> Balls:

@@ -7,24 +7,23 @@ from dataclasses import dataclass, field
 from math import inf, isnan
 
 import numpy as np
-import torch
 from flint import arb
 from numpy.typing import NDArray
-from torch import nn
 
 from rankone.arrays import Floats, Ints
 from rankone.certification.any_order import AnyOrder
 from rankone.certification.context_ids import ContextIds
+from rankone.certification.entropy import Losses
 from rankone.certification.float_balls import Chunk, FloatBalls
 from rankone.certification.gated_balls import GatedBalls, GatedChunk
 from rankone.certification.gathered import Gathered
-from rankone.certification.label_heads import Decoded, Head, head_of
+from rankone.certification.label_heads import Head, MixedHead, head_of
+from rankone.certification.leads import Decoded, narrowed
 from rankone.deadline import TimeIsUpError, tick
 from rankone.nn import Evaluator, TokenClassifier
 from rankone.nn.evaluate import Numbers
-from rankone.nn.layers import module_of
 from rankone.progress import Progress
-from rankone.spans import SPAN, spans
+from rankone.spans import SPAN
 
 PIECE = 1 << 12  # tokens evaluated at once, unless the network is a constructed one
 
@@ -38,7 +37,8 @@ class Readings:
     ``off`` is NaN. ``distance`` bounds how far the run's values are from the exact ones, except for
     undecided tokens; ``run_values`` has the run's values of the tokens that balls leave undecided.
     ``margin`` is the smallest margin among those that the referee decided, which may be smaller
-    than any float, and ``worst`` the token that has it.
+    than any float, and ``worst`` the token that has it. ``loss`` is an upper bound on the sum of
+    -log p of the labels that are asked.
     """
 
     labels: NDArray[np.int32]
@@ -48,6 +48,7 @@ class Readings:
     run_values: dict[int, Numbers] = field(default_factory=dict)
     margin: arb = field(default_factory=lambda: arb(0.5))
     worst: int = -1
+    loss: float = inf
 
     @classmethod
     def room(cls, tokens: int) -> Readings:
@@ -93,35 +94,58 @@ def evaluate(
     progress: Progress,
     balls: FloatBalls | GatedBalls | None = None,
     order: AnyOrder | None = None,
+    losses: tuple[Ints, Ints] | None = None,
 ) -> tuple[ContextIds | None, Readings]:
-    """The context id of every context, and the label of every token.
+    """The context id of every context, and the label of every token, for the head of these balls
+    (`head_for`).
 
     Balls and the network's own run go through the corpus together, so that only figures are kept;
-    `order` sees each piece too.
+    `order` sees each piece too, and `losses` are the contexts and labels whose losses are wanted.
     If the time limit is hit first, there are no context ids, and readings only up to that point.
     """
     balls = balls or GatedBalls.of(network) or FloatBalls(network)
-    decoder = head
-    if isinstance(balls, GatedBalls):
-        decoder = head_of(narrowed(network.head, balls.out))
+    only = balls.out if isinstance(balls, GatedBalls) else None
     tokens = np.flatnonzero(contexts == np.arange(len(contexts)))
     gathered = Gathered(network, balls, rows, offsets, tokens)
-    readings = Readings.room(len(rows))
-    for chunk, z in _side_by_side(balls, network, rows, offsets, progress):
+    readings, lost = Readings.room(len(rows)), None
+    if losses is not None and isinstance(head, MixedHead):
+        lost = Losses(head, *losses)
+    for chunk, z in _side_by_side(balls, network, rows, offsets, progress, only):
         gathered.add(chunk)
-        exact = decoder.decode(chunk.features)
+        exact = head.decode(chunk.features)
         if order is not None and isinstance(chunk, GatedChunk):
             order.see(chunk, exact.labels, exact.off)
+        if lost is not None:
+            lost.see(chunk.first, chunk.features)
         readings.add(chunk.first, exact, *head.run(z))
     if not readings.reached.all():
         return None, readings
+    if lost is not None:
+        readings.loss = lost.total()
     return gathered.ids(), readings
 
 
-def narrowed(head: nn.Linear, at: Ints) -> nn.Linear:
-    """A head that reads only these coordinates; its other weights are 0."""
-    weight = head.weight[:, torch.from_numpy(at)]
-    return module_of(nn.Linear, {"weight": weight, "bias": head.bias})
+class Columns:
+    """Columns that come in blocks, as many at a time as are asked for."""
+
+    def __init__(self, blocks: Iterator[Numbers]) -> None:
+        self.blocks, self.left = blocks, next(blocks)
+
+    def take(self, count: int) -> Numbers:
+        parts = [self.left[:, :count]]
+        self.left = self.left[:, count:]
+        while (missing := count - sum(part.shape[1] for part in parts)) > 0:
+            block = next(self.blocks)
+            parts.append(block[:, :missing])
+            self.left = block[:, missing:]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def head_for(network: TokenClassifier, balls: FloatBalls | GatedBalls | None) -> Head:
+    """The head, for the coordinates of features that these balls give."""
+    if isinstance(balls, GatedBalls):
+        return head_of(narrowed(network.head, balls.out))
+    return head_of(network.head)
 
 
 def _side_by_side(
@@ -130,23 +154,20 @@ def _side_by_side(
     rows: Ints,
     offsets: Ints,
     progress: Progress,
+    only: Ints | None,
 ) -> Iterator[tuple[Chunk | GatedChunk, Numbers]]:
     """Balls and the features of the network's own run, piece by piece, until the time limit.
 
-    The run uses the chunks of `Evaluator`, as in prediction; balls use smaller ones where they are
-    slow.
+    The run uses the chunks of `Evaluator`, as in prediction; balls use their own.
     """
     constructed = network.shape.depth == 1 and network.shape.feedforward in ("rank1", "gated")
     size = SPAN if constructed else PIECE
     try:
         tick()
-        for (a, b), z in zip(
-            spans(offsets), Evaluator(network).features(rows, offsets), strict=True
-        ):
-            start = int(offsets[a])
-            for chunk in balls.run(rows, offsets[a : b + 1], size):
-                progress("float64", chunk.last / len(rows))
-                yield chunk, z[:, chunk.first - start : chunk.last - start]
-                tick()
+        features = Columns(Evaluator(network, only=only).features(rows, offsets))
+        for chunk in balls.run(rows, offsets, size):
+            progress("float64", chunk.last / len(rows))
+            yield chunk, features.take(chunk.last - chunk.first)
+            tick()
     except TimeIsUpError:
         return

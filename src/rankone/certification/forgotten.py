@@ -100,7 +100,9 @@ def contexts_beside(model: Model, corpus: Corpus, sentences: Corpus) -> Ints:
         offsets=np.concatenate([one.offsets, one.n_tokens + two.offsets[1:]]),
     )
     shape = model.network.shape
-    found = visible_contexts(both, positions=bool(shape.positions), causal=shape.causal)
+    found = visible_contexts(
+        both, positions=bool(shape.positions), causal=shape.causal, window=shape.window
+    )
     return found[corpus.n_tokens :]
 
 
@@ -108,7 +110,7 @@ def served(model: Model, corpus: Corpus, balls: GatedBalls) -> Bools:
     """Which units may add more than `IDLE` to some context of the corpus: for the others it is
     proved that they do not."""
     found = np.zeros(len(balls.bias), bool)
-    most = np.abs(balls.amplitude) * np.abs(balls.o).max(1, initial=0.0) * (1 + 2.0**-20)
+    most = np.abs(balls.amplitude) * balls.heights() * (1 + 2.0**-20)
     rows = model.rows(corpus.vocabulary)[corpus.token_ids]
     for chunk in balls.run(rows, corpus.offsets):
         unit, seen = chunk.reached.unit, chunk.reached.seen

@@ -7,6 +7,8 @@ known up to rounding for given vectors. Their coordinates need not be looked at.
 only those are held in balls that a head or a unit reads or writes, or that the labels depend on.
 The rest of a context id is X + E, of which its norm takes a sum of squares: one term per word and
 one per position for coordinates that only one of the two tables has, the others one by one.
+Texts may be long, and words frequent: tokens come in pieces, and of large groups only the units
+that may be active are looked at (`Crowds`).
 """
 
 from __future__ import annotations
@@ -19,13 +21,19 @@ import numpy as np
 from rankone.arrays import Floats, Ints
 from rankone.certification.attention_balls import array, averages_of
 from rankone.certification.ball_arithmetic import Balls, gamma, sparse, up
+from rankone.certification.crowds import Crowds, Doubt
+from rankone.certification.rare import Rare, by_place
+from rankone.certification.window_averages import WindowAverages
+from rankone.certification.windows import bare_table
 from rankone.deadline import tick
 from rankone.nn import TokenClassifier
 from rankone.nn.gated import GatedFeedForward
 from rankone.nn.gatekeeper import Gatekeeper, gated_layer_of
+from rankone.nn.windows import stretches
 from rankone.spans import SPAN, places, spans
 
 HUGE = 2.0**400  # no square of a smaller number overflows
+HELD = 1 << 23  # numbers in the features that are evaluated at once
 
 
 @dataclass(frozen=True)
@@ -39,10 +47,12 @@ class Reached:
 
 @dataclass(frozen=True)
 class GatedChunk:
-    """Tokens `first:last` of the corpus: rows of the table, positions, offsets of the sentences.
+    """Tokens `first:last` of the corpus: rows of the table, and positions.
 
-    ``key`` and ``value`` are those of every head (one row each), ``moved`` is what attention adds
-    to the coordinates `GatedBalls.written`, ``features`` the output in `GatedBalls.out`.
+    ``moved`` is what attention adds to the coordinates `GatedBalls.written`, ``features`` the
+    output in `GatedBalls.out`. ``starts`` are the offsets of the sentences, or the parts of them
+    that a window sees, among the tokens ``around`` (None: just these), from number ``lead`` of
+    which on these stand.
     """
 
     first: int
@@ -53,6 +63,8 @@ class GatedChunk:
     moved: Balls
     reached: Reached
     features: Balls
+    around: Ints | None = None
+    lead: int = 0
 
 
 class GatedBalls:
@@ -63,7 +75,8 @@ class GatedBalls:
 
     def __init__(self, network: TokenClassifier, keeper: Gatekeeper, layer: GatedFeedForward):
         self.keeper, self.causal = keeper, network.shape.causal
-        self.table = array(network.table)
+        self.table = bare_table(network)
+        self.windows = WindowAverages(network) if network.shape.window else None
         self.placed = network.positions is not None
         self.positions = np.zeros((1, network.shape.dim))
         if network.positions is not None:
@@ -89,10 +102,16 @@ class GatedBalls:
         self.gates, self.penalty = len(layer.gates), array(layer.penalty)  # proved to be positive
         self.held = layer.position.numpy() > 0
         codes = array(layer.codes)
-        self.o = codes[layer.plus.numpy()] - codes[layer.minus.numpy()]
+        given = self.out, codes, self.table, self.positions, self.written
+        self.rare = Rare.of(self.writes, *given)
+        self.common = np.setdiff1d(np.arange(len(self.out)), self.rare.codes.column)
+        self.codes = np.ascontiguousarray(codes.T)
+        self.plus, self.minus = layer.plus.numpy(), layer.minus.numpy()
         self.o_slip = gamma(2) * float(np.abs(codes).max(initial=0.0))
         if (codes == np.rint(codes)).all() and np.abs(codes).max(initial=0.0) <= 2.0**50:
             self.o_slip = 0.0
+        self.crowds = Crowds(keeper, self.slopes, self.bias, self.gates)
+        self.doubt = Doubt()
         self._norms()
 
     @classmethod
@@ -107,16 +126,30 @@ class GatedBalls:
         return made if max(sizes) <= HUGE else None
 
     def run(self, token_ids: Ints, offsets: Ints, size: int = SPAN) -> Iterator[GatedChunk]:
-        """Evaluate whole sentences, about `size` tokens at a time."""
+        """Evaluate sentences or texts, about `size` tokens at a time."""
+        size = min(size, max(1, HELD // len(self.out)))
+        if self.windows is not None:
+            for first, last, starts in stretches(offsets, self.windows.window, size):
+                lead = int(starts[-1]) - (last - first)
+                around = token_ids[first - lead : last]
+                moved = self.moved(around, places(starts), starts, lead)
+                yield self._chunk(first, around, starts, lead, moved)
+            return
         for a, b in spans(offsets, size):
-            tick()
             first, last = int(offsets[a]), int(offsets[b])
             starts, ids = offsets[a : b + 1] - first, token_ids[first:last]
-            where = places(starts)
-            moved = self.moved(ids, where, starts)
-            reached = self.reached(ids, where, moved)
-            features = self.features(ids, where, moved, reached)
-            yield GatedChunk(first, last, ids, where, starts, moved, reached, features)
+            moved = self.moved(ids, places(starts), starts)
+            for i in range(0, len(ids), size):  # one piece, unless a sentence is very long
+                yield self._chunk(first + i, ids, starts, i, moved[:, i : i + size])
+
+    def _chunk(self, first: int, around: Ints, starts: Ints, lead: int, moved: Balls) -> GatedChunk:
+        tick()
+        own = slice(lead, lead + moved.mid.shape[1])
+        ids, where = around[own], places(starts)[own]
+        reached = self.reached(ids, where, moved)
+        features = self.features(ids, where, moved, reached)
+        given = ids, where, starts, moved, reached, features, around, lead
+        return GatedChunk(first, first + len(ids), *given)
 
     def embed(self, at: Ints, ids: Ints, where: Ints) -> Balls:
         """X + E in some coordinates: exact where one of the two is always 0."""
@@ -128,8 +161,10 @@ class GatedBalls:
                 out.rad[row] = Balls.rounded(out.mid[row]).rad
         return out
 
-    def moved(self, ids: Ints, where: Ints, starts: Ints) -> Balls:
-        """What attention adds."""
+    def moved(self, ids: Ints, where: Ints, starts: Ints, lead: int = 0) -> Balls:
+        """What attention adds, from token number `lead` on."""
+        if self.windows is not None:
+            return sparse(self.output, self.windows(ids, starts, lead))
         x, parts = self.embed(self.read, ids, where), []
         for head, weight in zip(self.heads, self.values, strict=True):
             key, query = sparse(head.key, x), sparse(head.query, x)
@@ -148,9 +183,13 @@ class GatedBalls:
         return h
 
     def reached(self, ids: Ints, where: Ints, moved: Balls) -> Reached:
-        """z = slopes . a + bias and what the own gates give, for units of every token's group."""
-        token, unit = self.keeper.reached(ids, where, self.gates)
+        """z = slopes . a + bias and what the own gates give, for units of every token's group; of
+        large groups only those where it may be above 0."""
         a = self._after(self.reads, ids, where, moved)
+        pairs = [self.keeper.reached(ids, where, self.gates, self.crowds.there)]
+        if self.crowds.there.any():
+            pairs.append(self.crowds.reached(self.keeper.word[ids], a, self.doubt))
+        token, unit = (np.concatenate(column) for column in zip(*pairs, strict=True))
         mid, sizes = self.bias[unit], np.abs(self.bias[unit])
         rad, terms = np.zeros_like(mid), len(self.reads) + 1
         if not self.keeper.exact:
@@ -166,7 +205,9 @@ class GatedBalls:
 
     def features(self, ids: Ints, where: Ints, moved: Balls, reached: Reached) -> Balls:
         """H + sum_j o_j relu(z_j), in the coordinates `out`."""
-        h = self._after(self.out, ids, where, moved)
+        h = self.base(ids, where)
+        for k in np.flatnonzero(np.isin(self.out, self.written)).tolist():
+            h[k] = self._after(self.out[k : k + 1], ids, where, moved)[0]
         awake = np.flatnonzero(~(reached.seen.upper() <= 0))  # the others are exactly 0
         token, unit, seen = reached.token[awake], reached.unit[awake], reached.seen[awake]
         amplitude = self.amplitude[unit]
@@ -176,10 +217,13 @@ class GatedBalls:
         tokens = len(ids)
         for i, at in enumerate(self.writes.tolist()):
             row = np.flatnonzero(self.out == at)
-            some = np.flatnonzero(self.o[unit, i])  # the others add exact zeros
-            if not len(row) or not len(some):
+            if not len(row) or self.rare.there[i]:
                 continue
-            to, write = token[some], self.o[unit[some], i]
+            every = self.written_by(unit, i)
+            some = np.flatnonzero(every)  # the others add exact zeros
+            if not len(some):
+                continue
+            to, write = token[some], every[some]
             size, slip = np.abs(write) * np.abs(z[some]), np.abs(write) * off[some]
             slip += self.o_slip * (np.abs(z[some]) + off[some])
             sums = (np.bincount(to, x, tokens) for x in (write * z[some], size, slip))
@@ -188,7 +232,50 @@ class GatedBalls:
             whole = np.abs(h.mid[k]) + sizes + slips
             h.mid[k] += added
             h.rad[k] = up(h.rad[k] + slips * (1 + gamma(count + 2)) + gamma(count + 1) * whole)
+        self._add_rare(h, token, unit, Balls(z, off), 2 * count)
         return h
+
+    def _add_rare(self, h: Balls, token: Ints, unit: Ints, z: Balls, count: int) -> None:
+        """The same for rare coordinates, up to `count` terms each."""
+        pair, place, write = self.rare_writes(unit)
+        size = np.abs(write)
+        parts = write * z.mid[pair], size * np.abs(z.mid[pair]), size * z.rad[pair]
+        at, (added, sizes, slips) = by_place(place, token[pair], *parts)
+        whole = np.abs(h.mid[at]) + sizes + slips
+        h.mid[at] += added
+        more = slips * (1 + gamma(count + 3)) + gamma(count + 2) * whole
+        h.rad[at] = up(h.rad[at] + more)
+
+    def base(self, ids: Ints, where: Ints) -> Balls:
+        """X + E in the coordinates `out`."""
+        h = Balls(*np.zeros((2, len(self.out), len(ids))))
+        h[self.common] = self.embed(self.out[self.common], ids, where)
+        token, k, value = self.rare.words.at(ids)
+        h.mid[k, token] = value
+        return h
+
+    def rare_writes(self, unit: Ints) -> tuple[Ints, Ints, Floats]:
+        """What units write to rare coordinates, as which of them, the place in `out`, and the
+        number: plus and minus by themselves, so these are exact."""
+        plus, minus = (self.rare.codes.at(rows[unit]) for rows in (self.plus, self.minus))
+        (one, k, value), (other, k_, value_) = plus, minus
+        return (
+            np.concatenate([one, other]),
+            np.concatenate([k, k_]),
+            np.concatenate([value, -value_]),
+        )
+
+    def written_by(self, unit: Ints, i: int) -> Floats:
+        """What units write to coordinate number i of `writes`, off by at most ``o_slip``."""
+        column = self.codes[i]
+        return np.asarray(column[self.plus[unit]] - column[self.minus[unit]])
+
+    def heights(self) -> Floats:
+        """The largest number that each unit writes, off as much."""
+        every, most = np.arange(len(self.bias)), np.zeros(len(self.bias))
+        for i in range(len(self.writes)):
+            np.maximum(most, np.abs(self.written_by(every, i)), out=most)
+        return most
 
     def located(self, ids: Ints, where: Ints, moved: Balls) -> tuple[Balls, Balls]:
         """What attention adds to some tokens and their context ids, in all coordinates."""

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
 from flint import arb
 from torch import nn
 
-from rankone.arrays import Bools, Floats, Ints
+from rankone.arrays import Floats, Ints
 from rankone.certification.attention_balls import array
 from rankone.certification.ball_arithmetic import Balls, U, gamma, linear, total, up
-from rankone.deadline import tick
+from rankone.certification.leads import (
+    OVERFLOW,
+    Decoded,
+    by_exact_logits,
+    by_logits,
+    float_mids,
+    in_parts,
+    largest,
+    lead_of,
+)
+from rankone.certification.mixed_head import MixedHead
 from rankone.nn.arb_network import Vector, dot, vector
 from rankone.nn.evaluate import Numbers
 from rankone.nn.label_codes import LabelCodes
+from rankone.nn.mixed_codes import MixedCodes
 
-LOGITS = 1 << 22  # held at once, where there are very many labels
-OVERFLOW = -2  # in place of a label: the run has none, and `predict` refuses
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """Per token: the label (from 0) that the head chooses, and how far off the output may be.
-
-    ``off`` is an upper bound on the distance of y from the label (0 where y lies beyond the
-    outermost label); below 1/2 the label is proved. ``values`` is what the head reads (y or the
-    logits), one column per token and ``width`` rows, which is an attribute of the head.
-    """
-
-    labels: Ints
-    off: Floats
-    values: Balls
+__all__ = ["OVERFLOW", "CodeHead", "Head", "LinearHead", "MixedHead", "NoHead", "NumberHead"]
 
 
 class NumberHead:
@@ -55,10 +48,12 @@ class NumberHead:
     def fits(head: nn.Linear) -> bool:
         """Whether a head is of this form."""
         weight, number = array(head.weight), np.arange(1.0, len(head.bias) + 1)
+        if not (array(head.bias) == -(number**2)).all():
+            return False
         with np.errstate(over="ignore", invalid="ignore"):
             aimed = number[:, None] * weight[0]
             rows = np.abs(weight - aimed) <= 4 * U * np.abs(aimed)
-        return bool((rows & np.isfinite(aimed)).all() and (array(head.bias) == -(number**2)).all())
+        return bool((rows & np.isfinite(aimed)).all())
 
     def run(self, z: Numbers) -> tuple[Numbers, Ints]:
         """y and the label of the largest logit, as the type of these features computes them.
@@ -95,7 +90,9 @@ class NumberHead:
         y = dot([x / 2 for x in self.rows[0]], z)
         label = _nearest(y, self.count)
         off = abs(arb.max(arb.min(y, arb(self.count)), arb(1)) - (label + 1))
-        lead = _lead([dot(row, z) + b for row, b in zip(self.rows, self.bias, strict=True)], label)
+        lead = lead_of(
+            [dot(row, z) + b for row, b in zip(self.rows, self.bias, strict=True)], label
+        )
         return label, off if lead > 0 else arb("nan"), [y]
 
 
@@ -126,7 +123,7 @@ class CodeHead:
             doubt = ~(known & (up(far) < 0.5))
         if doubt.any():
             weight, offset = (x.astype(z.dtype, copy=False) for x in (self.weight, self.offset))
-            for part in self._parts(doubt):
+            for part in in_parts(doubt, len(self.offset)):
                 labels[part] = largest(weight @ z[:, part] + offset)
         return y, labels
 
@@ -135,7 +132,7 @@ class CodeHead:
         labels, known = self.codes.nearest(y.mid)
         with np.errstate(invalid="ignore"):
             off = up((np.abs(y.mid - self.codes.codes.T[:, labels]) + y.rad).max(0))
-        for part in self._parts(~(known & (off < 0.5))):
+        for part in in_parts(~(known & (off < 0.5)), len(self.offset)):
             logits = linear(self.weight[:, self.codes.at], y[:, part]).shifted(self.offset)
             labels[part], off[part] = by_logits(logits)
         return Decoded(labels, off, y)
@@ -153,14 +150,6 @@ class CodeHead:
         for row, b in zip(rows.tolist(), self.offset[:, 0].tolist(), strict=True):
             logits.append(dot([arb(2 * c) for c in row], y) + b)
         return *by_exact_logits(logits), y
-
-    def _parts(self, doubt: Bools) -> Iterator[Ints]:
-        """The tokens in doubt, so many at a time that their logits fit in memory."""
-        tokens = np.flatnonzero(doubt)
-        step = max(1, LOGITS // len(self.offset))
-        for i in range(0, len(tokens), step):
-            tick()
-            yield tokens[i : i + step]
 
 
 class LinearHead:
@@ -201,7 +190,7 @@ class NoHead:
         return 0, arb(0), z
 
 
-Head = NumberHead | CodeHead | LinearHead | NoHead
+Head = NumberHead | CodeHead | MixedHead | LinearHead | NoHead
 
 
 def head_of(head: nn.Linear) -> Head:
@@ -210,7 +199,10 @@ def head_of(head: nn.Linear) -> Head:
     if NumberHead.fits(head):
         return NumberHead(head)
     codes = LabelCodes.of(head)
-    return LinearHead(head) if codes is None else CodeHead(head, codes)
+    if codes is not None:
+        return CodeHead(head, codes)
+    mixed = MixedCodes.of(head)
+    return LinearHead(head) if mixed is None else MixedHead(head, mixed)
 
 
 def deviation(weight: Floats) -> Floats:
@@ -227,40 +219,3 @@ def _nearest(y: arb, count: int) -> int:
     whole = (y + 0.5).floor().unique_fmpz()
     nearest = int(whole) if whole is not None else round(float(y.mid()))
     return min(max(nearest, 1), count) - 1
-
-
-def by_logits(logits: Balls) -> tuple[Ints, Floats]:
-    """The label of the largest logit, and what half its lead leaves of 1/2."""
-    best, tokens = logits.mid.argmax(0), np.arange(logits.mid.shape[1])
-    least, rivals = logits.lower()[best, tokens], logits.upper()
-    rivals[best, tokens] = -np.inf
-    with np.errstate(invalid="ignore"):
-        off = 0.5 - np.nextafter(least - rivals.max(0), -np.inf) / 2
-    # never below 0: a margin is at most 1/2 for any lead
-    return best, up(np.maximum(off, 0.0))
-
-
-def by_exact_logits(logits: Vector) -> tuple[int, arb]:
-    """The same in Arb. A label that certainly leads has the largest midpoint."""
-    label = max(range(len(logits)), key=lambda c: logits[c].mid())
-    return label, arb.max(arb(0.5) - _lead(logits, label) / 2, arb(0))
-
-
-def float_mids(y: Vector) -> Floats:
-    return np.array([float(x.mid()) for x in y])
-
-
-def _lead(logits: Vector, label: int) -> arb:
-    """How far the label's logit leads every other one."""
-    lead = arb("inf")
-    for c, logit in enumerate(logits):
-        if c != label:
-            lead = arb.min(lead, logits[label] - logit)
-    return lead
-
-
-def largest(logits: Numbers) -> Ints:
-    """The label of the largest logit of every column; `OVERFLOW` where that is not finite."""
-    labels = logits.argmax(0)
-    finite = np.isfinite(np.take_along_axis(logits, labels[None], 0)[0])
-    return np.where(finite, labels, OVERFLOW)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rankone.certification.certificate import Left, Outcome, Spot, spots
-from rankone.certification.label_heads import OVERFLOW
+from rankone.certification.leads import OVERFLOW
 from rankone.corpus import Corpus
 from rankone.nn import Model
 from rankone.nn.classifier import dtype_name

@@ -50,6 +50,7 @@ class Referee:
         self.cap, self.progress = cap, progress
         self.bits, self.needed = 0, 0
         self.tokens, self.undecided = set[int](), set[int]()
+        self.only: Ints | None = None  # coordinates of features that heads are given: None for all
 
     def refine(self, ids: ContextIds, at: Ints) -> ContextIds:
         """Recompute context ids number `at`, so that only their rounding to float64 is left."""
@@ -112,7 +113,10 @@ class Referee:
             late = []
             for token in self._watch(pending):
                 self.tokens.add(token)
-                label, off, values = head.exact(net.features(*self.place(token)))
+                features = net.features(*self.place(token))
+                if self.only is not None:
+                    features = [features[i] for i in self.only.tolist()]
+                label, off, values = head.exact(features)
                 if not off < 0.5:
                     late.append(token)
                     continue
@@ -127,10 +131,16 @@ class Referee:
                 break
 
     def place(self, token: int) -> Place:
-        """The sentence of a token, as rows of the table, and the token's position in it."""
+        """What the token sees, as rows of the table, and its own position there: the sentence, or
+        what a window holds of it. (Of several layers that see the past, all of it is kept.)"""
         j = int(np.searchsorted(self.offsets, token, side="right")) - 1
-        start = int(self.offsets[j])
-        return self.rows[start : self.offsets[j + 1]].tolist(), token - start
+        start, end = self.offsets[j : j + 2].tolist()
+        shape = self.network.shape
+        if shape.window:
+            start = max(start, token + 1 - shape.window)
+        if shape.causal and shape.depth == 1:
+            end = token + 1
+        return self.rows[start:end].tolist(), token - start
 
     def _context_id(self, net: ArbNetwork, token: int) -> tuple[Vector, Vector]:
         """What attention adds to the token, and the context id."""

@@ -4,7 +4,8 @@ On a coordinate that no head writes, a context id is exactly x = t + p, with t t
 and p that of the position. Let W be such coordinates where p is always 0 and t a whole number, and
 P those where t is always 0 and p a whole number. If the rows of all words that occur differ on W,
 and those of all positions on P, two different places differ in some coordinate by a whole number
-that is not 0, so their context ids are at least 1 apart, whatever attention adds.
+that is not 0, so their context ids are at least 1 apart, whatever attention adds. With a window
+there is no table of positions, and the coordinates of the step do not count (`windows`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from rankone.arrays import Bools, Floats, Ints
 from rankone.certification.attention_balls import array
+from rankone.certification.windows import bare_table, steps
 from rankone.nn import TokenClassifier
 
 MOST = 2.0**52  # beyond, differences are not exact
@@ -22,8 +24,10 @@ MOST = 2.0**52  # beyond, differences are not exact
 
 def least_distance(network: TokenClassifier, words: Ints, positions: Ints) -> float:
     """1 if this is proved for these rows of the two tables, which may repeat, and 0 if not."""
-    table = array(network.table)
-    free = ~np.any([head.output.any(1).numpy() for head in network.blocks[0].attention.heads], 0)
+    table = bare_table(network)
+    free = ~steps(network) & ~np.any(
+        [head.output.any(1).numpy() for head in network.blocks[0].attention.heads], 0
+    )
     if network.positions is None:
         return float(_all_differ(table[np.ix_(np.unique(words), free)]))
     placed = array(network.positions)

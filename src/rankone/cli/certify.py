@@ -107,6 +107,7 @@ def _show(found: Certificate) -> None:
             *_labels(found),
             *run,
             *_any_order(found),
+            *_texts(found),
             *_forgotten(found),
             *([] if exact else [("tokens decided in float64", f"{decided['float']:,}")]),
             (f"{where}{digits}", f"{decided['exact']:,}"),
@@ -138,6 +139,16 @@ def _labels(found: Certificate) -> list[tuple[str, str]]:
 def _any_order(found: Certificate) -> list[tuple[str, str]]:
     known = {True: "the same labels", False: "not proved"}
     return [] if found.any_order is None else [("  in any order of sums", known[found.any_order])]
+
+
+def _texts(found: Certificate) -> list[tuple[str, str]]:
+    rows = []
+    if found.documents is not None:
+        documents = f"{found.recited:,} of {plural(found.documents, 'document')}"
+        rows = [("recited whole", documents), ("  branches", f"{found.branches:,}")]
+    if found.excess is not None:
+        rows.append(("cross-entropy above the least, nats", f"less than {found.excess}"))
+    return rows
 
 
 def _forgotten(found: Certificate) -> list[tuple[str, str]]:

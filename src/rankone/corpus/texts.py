@@ -109,7 +109,7 @@ def rows_of(
         rows.files.append(document.file)
     for word in rows.tokens.index:
         check_word(word, "the tokens", source)
-    _number_lines(rows, documents)
+    _number_lines(rows, documents, tokenizer)
     bounds = [*starts, len(ids)]
     if documents[0].label is not None:
         rows.labels.ids.extend([-1] * len(ids))
@@ -135,12 +135,12 @@ def _check_labels(documents: list[Document], labelled: bool | None) -> None:
     )
 
 
-def _number_lines(rows: Rows, documents: list[Document]) -> None:
+def _number_lines(rows: Rows, documents: list[Document], tokenizer: Tokenizer) -> None:
     """A token is on the line on which it begins; all of a document that has a line to itself are
     there."""
     starts = np.array(rows.starts, dtype=np.int64)
     lengths = np.diff(starts, append=len(rows.tokens.ids))
-    ended = np.array(newlines(rows.tokens.index), dtype=np.int64)[rows.tokens.numbers()]
+    ended = np.array(newlines(tokenizer, rows.tokens.index), dtype=np.int64)[rows.tokens.numbers()]
     ended[np.repeat([not document.lines for document in documents], lengths)] = 0
     before = np.cumsum(ended) - ended
     firsts = np.array([document.line for document in documents]) - before[starts]

@@ -135,7 +135,9 @@ class ArbNetwork:
     """Tables, blocks and causality of a `TokenClassifier`; its head is left to the caller.
 
     Make a new one for another precision: results are kept. ``keeper`` names the units of a gated
-    layer that a token can reach.
+    layer that a token can reach. Of a network with a window, `ids` are the tokens that it holds.
+    Its positions are E_k = k ``step``, which only keys read: the coordinates of the step are left
+    out of what else is said of a token.
     """
 
     table: Sequence[Vector]
@@ -143,6 +145,7 @@ class ArbNetwork:
     blocks: Sequence[tuple[Attention, FeedForward | Gated]]
     causal: bool
     keeper: Gatekeeper | None = None
+    step: Vector | None = None
     last: dict[tuple[int, ...], list[Vector]] = field(default_factory=dict)  # sentence -> features
 
     def context_averages(self, ids: Sequence[int], k: int) -> list[Vector]:
@@ -182,6 +185,9 @@ class ArbNetwork:
 
     def embed(self, token: int, place: int) -> Vector:
         """X + E."""
+        if self.step is not None:
+            pairs = zip(self.table[token], self.step, strict=True)
+            return [x if e.is_zero() else arb(0) for x, e in pairs]
         if self.positions is None:
             return self.table[token]
         return added(self.table[token], self.positions[place])
@@ -189,9 +195,12 @@ class ArbNetwork:
     def _introduce(self, ids: Sequence[int]) -> list[Hashable]:
         names: list[Hashable] = []
         for place, token in enumerate(ids):
-            name = token if self.positions is None else (token, place)
+            name = token if self.positions is None and self.step is None else (token, place)
             if name not in self.blocks[0][0].seen:
-                self.blocks[0][0].see(name, self.embed(token, place))
+                x = self.embed(token, place)
+                if self.step is not None:
+                    x = added(self.table[token], [place * e for e in self.step])
+                self.blocks[0][0].see(name, x)
             names.append(name)
         return names
 
@@ -208,7 +217,8 @@ def in_balls(network: TokenClassifier) -> ArbNetwork:
         blocks.append((attention, _feedforward(block.feedforward)))
     positions = None if network.positions is None else Rows(network.positions)
     keeper = Gatekeeper.of(network, inexact=True)
-    return ArbNetwork(Rows(network.table), positions, blocks, network.shape.causal, keeper)
+    step = None if network.step is None else vector(network.step)
+    return ArbNetwork(Rows(network.table), positions, blocks, network.shape.causal, keeper, step)
 
 
 class Rows(Sequence[Vector]):

@@ -65,7 +65,11 @@ class Evaluator:
             network = copy.deepcopy(network).to(dtype)
         many = tokens is None or tokens * PROOF >= len(network.table)
         self.gated = gated_layer(network, inexact=many)
-        live = None if self.gated is None or only is None else read_by(network, only)
+        self.window = network.shape.window
+        fading = Fading.of(network) if self.window else None
+        self.fades = fading is not None
+        whole = self.gated is None or only is None or (self.window > 0 and not self.fades)
+        live = None if whole or only is None else read_by(network, only)
         self.table = _columns(network.table, live)
         self.placed, self.positions = np.empty(0, np.int64), None
         if network.positions is not None:  # most of its coordinates may be 0
@@ -75,9 +79,6 @@ class Evaluator:
                 network.positions, np.flatnonzero(used) if live is None else live[self.placed]
             )
         self.step = None if network.step is None else _columns(network.step.detach()[None], live)
-        self.window = network.shape.window
-        fading = Fading.of(network) if self.window else None
-        self.fades = fading is not None
         self.layers: list[Layer] = []
         for block in network.blocks:
             if fading is not None:

@@ -92,8 +92,11 @@ class Gatekeeper:
         fines = (word.fine, word.slip), (place.fine, place.slip)
         return cls(word.gate, spot, order, first, keys[first[:-1]], *fines)
 
-    def reached(self, ids: Ints, places: Ints, gates: int) -> tuple[Ints, Ints]:
-        """Pairs of a token (its number among these) and a unit that is of its group."""
+    def reached(
+        self, ids: Ints, places: Ints, gates: int, without: Flags | None = None
+    ) -> tuple[Ints, Ints]:
+        """Pairs of a token (its number among these) and a unit that is of its group; `without` some
+        of the groups."""
         found: list[tuple[Ints, Ints]] = []
         words = self.word[ids]
         for gate in (np.zeros_like(words), self.place[places] if len(self.place) else None):
@@ -104,6 +107,8 @@ class Gatekeeper:
             keys = words[tokens] * gates + gate[tokens]
             group = np.minimum(np.searchsorted(self.pairs, keys), max(0, len(self.pairs) - 1))
             there = self.pairs[group] == keys if len(self.pairs) else np.zeros(len(keys), bool)
+            if without is not None and len(self.pairs):
+                there &= ~without[group]
             tokens, group = tokens[there], group[there]
             count = self.first[group + 1] - self.first[group]
             start = np.repeat(self.first[group] - (np.cumsum(count) - count), count)

@@ -46,9 +46,9 @@ class LabelCodes:
         """None unless the weights are just that: every number whole, and no two codes equal."""
         weight, bias = (x.detach().double().numpy() for x in (head.weight, head.bias))
         at = np.flatnonzero(weight.any(0))
-        codes = np.ascontiguousarray(weight[:, at]) / 2
         if len(bias) < 2 or not 1 <= len(at) <= MOST_COORDINATES:
             return None
+        codes = np.ascontiguousarray(weight[:, at]) / 2
         if not ((codes == np.rint(codes)) & (np.abs(codes) <= LARGEST)).all():
             return None
         squares = (codes**2).sum(1)

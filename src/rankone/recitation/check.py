@@ -13,6 +13,7 @@ from rankone.arrays import Bools, Ints
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
 from rankone.corpus.read import corpus_like
+from rankone.corpus.tasks import END
 from rankone.errors import CorpusError
 from rankone.nn import Model, load
 from rankone.nn.ragged import LONGER, check_lengths
@@ -127,6 +128,11 @@ def _avoidable(model: Model, corpus: Corpus, parted: Ints, said: Ints) -> Bools:
     return np.asarray(own < most[contexts[parted]])
 
 
+def _readable(model: Model, token: str) -> str:
+    """As it stands in the text; the end of a document has no text."""
+    return token if token == END else text_of_tokens(model, [token])
+
+
 def _branches(
     model: Model, corpus: Corpus, labels: Ints, parted: Ints, avoidable: Bools
 ) -> tuple[Branch, ...]:
@@ -144,8 +150,8 @@ def _branches(
                 document=j + 1,
                 position=i + 2 - first,
                 before=text_of_tokens(model, [corpus.vocabulary[k] for k in before]),
-                text=corpus.label_names[corpus.label_ids[i]],
-                said=model.labels[labels[i]],
+                text=_readable(model, corpus.label_names[corpus.label_ids[i]]),
+                said=_readable(model, model.labels[labels[i]]),
                 avoidable=better,
             )
         )

@@ -21,7 +21,7 @@ from rankone.construct.gated.given import (
     with_usual,
 )
 from rankone.construct.gated.levels import fit_levelled
-from rankone.construct.gated.solitary import fit_solitary
+from rankone.construct.gated.solitary import fit_solitary, fit_unmingled
 from rankone.construct.gated.tables import (
     QUERY,
     LabelCodes,
@@ -185,6 +185,8 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
         contexts = Contexts.of(problem, averages, with_exceptions(problem, usual))
         if problem.window:
             groups, units = fit_solitary(contexts, usual, fitting, mixed)
+        elif fine(problem):
+            groups, units = fit_unmingled(contexts, usual, fitting, mixed)
         else:
             groups, units = fit_levelled(contexts, usual, fitting, mixed)
         if given is not None:
@@ -202,13 +204,19 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
     return draft
 
 
+def fine(problem: Problem) -> bool:
+    """Whether there are distributions, and few digits."""
+    return problem.dtype == "float32" and problem.mixtures is not None and len(problem.mixtures) > 0
+
+
 def heads_to_try(problem: Problem) -> tuple[int, ...]:
-    """Windows take more of them, and as many more as a word has contexts: with few heads, fewer of
-    these lie beyond all others."""
-    if not problem.window:
+    """Where each context has a unit of its own there are more of them, and as many more as a group
+    has contexts: with few heads, fewer of these lie beyond all others."""
+    if not problem.window and not fine(problem):
         return HEADS
-    words = problem.columns[0][problem.contexts]
-    most = int(np.bincount(words).max())
+    ids, places = (column[problem.contexts] for column in problem.columns)
+    groups = ids * problem.length + places if problem.placed else ids
+    most = int(np.unique(groups, return_counts=True)[1].max())
     return WINDOW_HEADS[sum(most > n for n in CROWDED) :]
 
 

@@ -1,6 +1,7 @@
 """One unit for every exception: a half-space that holds its context, and no other of its word.
 
-With many heads the averages of a word's contexts lie like the corners of a solid: for each there is
+With many heads the averages of a word's contexts (of those at one position, where there are
+positions) lie like the corners of a solid: for each there is
 a direction in which it is beyond all others (`kernels/compiled/solitary.py`). A unit along it is 0
 at all others, so whatever the corpus holds, a context sees one unit at most, and sums stay short.
 Words that have a context without such a direction get their units as in `levels`.
@@ -38,39 +39,48 @@ class Sides:
     amplitude: Floats
     off: Floats
 
+    @classmethod
+    def everywhere(cls, count: int, heads: int) -> Sides:
+        """Units that are 1 at all contexts."""
+        return cls(np.zeros((count, heads)), np.ones(count), np.ones(count), np.zeros(count))
+
 
 def fit_solitary(
     contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
 ) -> tuple[Groups, Units]:
-    """The units of all words, one for every exception; two for those that want a distribution (the
+    """The units of all words, one for every exception (or for all contexts of a word, if they have
+    one label); two for those that want a distribution (the
     labels from number `mixed` on), if rounding would put off what a single one writes."""
     from rankone.kernels.compiled import threads  # compiled code: loaded when used
 
-    words, labels = contexts.words, contexts.labels
-    bounds = np.flatnonzero(np.diff(words, prepend=-1, append=-1))
+    words, places, labels = contexts.words, contexts.places, contexts.labels
+    bounds = starts_of(words, places, end=len(words))
     exception = labels != usual[words]
+    least, most = (f.reduceat(labels, bounds[:-1]) for f in (np.minimum, np.maximum))
     noise = noise_of(contexts, fitting)
-    found, at = [], []
+    alike = bounds[:-1][(least == most) & exception[bounds[:-1]]]
+    found, at = [Sides.everywhere(len(alike), contexts.averages.shape[1])], [alike]
     with threads.alone():
-        for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        for i in np.flatnonzero(least < most).tolist():
             tick()
+            a, b = bounds[i], bounds[i + 1]
             points = np.flatnonzero(exception[a:b])
-            if len(points):
-                own = contexts.averages[a:b]
-                found.append(sides_of(own, points, noise[a:b], fitting))
-                at.append(a + points)
-    if not found:
+            own = contexts.averages[a:b]
+            found.append(sides_of(own, points, noise[a:b], fitting))
+            at.append(a + points)
+    where = np.concatenate(at)
+    if not len(where):
         nothing = np.empty(0, np.int64)
         return Groups(nothing, nothing, np.empty(0)), no_units(contexts.averages.shape[1])
-    where = np.concatenate(at)
-    joined = (np.concatenate([getattr(x, name) for x in found]) for name in Sides.__annotations__)
-    sides = Sides(*joined)
-    word = words[where]
-    first = np.flatnonzero(np.diff(word, prepend=-1))
-    groups = Groups(word[first], np.full(len(first), -1), np.maximum.reduceat(sides.off, first))
+    order = np.argsort(where)
+    columns = (np.concatenate([getattr(x, name) for x in found]) for name in Sides.__annotations__)
+    sides, where = Sides(*(column[order] for column in columns)), where[order]
+    word, place = words[where], places[where] if fitting.placed else np.full(len(where), -1)
+    first = starts_of(word, place)
+    groups = Groups(word[first], place[first], np.maximum.reduceat(sides.off, first))
     levelled = (labels[where] >= mixed) & (sides.off > EXACT)
-    units = level(units_of(sides, word, usual[word], labels[where]), levelled, fitting)
-    crowded = groups.word[~np.isfinite(groups.off)]
+    units = level(units_of(sides, word, place, usual[word], labels[where]), levelled, fitting)
+    crowded = np.unique(groups.word[~np.isfinite(groups.off)])
     if not len(crowded):
         return groups, units
     # Where words are few, the averages of some contexts lie between those of others.
@@ -90,6 +100,20 @@ def joined_rows(rows: Rows, others: Rows, words: Ints) -> Rows:
     return type(rows)(**{name: column[order] for name, column in columns.items()})
 
 
+def fit_unmingled(
+    contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
+) -> tuple[Groups, Units]:
+    """The same for words that want distributions, and `fit_levelled` for others: of what units add
+    up at a context, rounding must leave nothing that is added to the logits of a distribution."""
+    words = np.unique(contexts.words[contexts.labels >= mixed])
+    mine = np.isin(contexts.words, words)
+    groups, units = fit_levelled(contexts.some(~mine), usual, fitting, mixed)
+    if not mine.any():
+        return groups, units
+    fitted = fit_solitary(contexts.some(mine), usual, fitting, mixed)
+    return joined_rows(groups, fitted[0], words), joined_rows(units, fitted[1], words)
+
+
 def noise_of(contexts: Contexts, fitting: Fitting) -> Floats:
     """How far rounding may put off each average."""
     terms = 8.0 + MEAN_SIZE * (8.0 + 2.0 * contexts.seen)
@@ -101,10 +125,15 @@ def no_units(heads: int) -> Units:
     return Units(whole, whole, whole, whole, np.empty((0, heads)), other, other)
 
 
-def units_of(sides: Sides, word: Ints, usual: Ints, label: Ints) -> Units:
+def starts_of(words: Ints, places: Ints, end: int | None = None) -> Ints:
+    """Where another word or place begins, and the `end` if it is given."""
+    new = np.append(True, (np.diff(words) != 0) | (np.diff(places) != 0))[: len(words)]
+    return np.append(np.flatnonzero(new), [] if end is None else [end]).astype(np.int64)
+
+
+def units_of(sides: Sides, word: Ints, place: Ints, usual: Ints, label: Ints) -> Units:
     """A row per unit."""
-    anywhere = np.full(len(word), -1)
-    return Units(word, anywhere, usual, label, sides.slopes, sides.bias, sides.amplitude)
+    return Units(word, place, usual, label, sides.slopes, sides.bias, sides.amplitude)
 
 
 def sides_of(a: Floats, points: Ints, noise: Floats, fitting: Fitting) -> Sides:

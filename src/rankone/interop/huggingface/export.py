@@ -49,7 +49,16 @@ with extra("hf", "Hugging Face"):
 CARD, GENERATION = "README.md", "generation_config.json"
 CODE = tuple(
     f"{name}_rankone.py"
-    for name in ("configuration", "layers", "pretrained", "modeling", "tokenization")
+    for name in (
+        "cache",
+        "configuration",
+        "layers",
+        "lookup",
+        "modeling",
+        "plan",
+        "pretrained",
+        "tokenization",
+    )
 )
 TOKENIZER = (hub.TOKENIZER, "tokenizer_config.json")
 AGAIN = "remove the file, or make the model again"

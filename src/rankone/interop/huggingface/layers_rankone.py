@@ -30,17 +30,34 @@ class Attention(nn.Module):
             )
             self.output = nn.Parameter(torch.empty(h, d, s))
 
+    @property
+    def matrices(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """W^K, W^Q, W^V, (heads, head size, d), and W^O, (heads, d, head size)."""
+        if self.kind == "rank1":
+            v1, v2, output = (x[None, None] for x in (self.v1, self.v2, self.output))
+            return v1, v2, v1, output.mT
+        return self.key, self.query, self.value, self.output
+
     def forward(self, z: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """(batch, n, d), and a mask that fits (batch, 1, n, n), to F(Z) and the weights."""
+        averages, weights = self.average(*self.read(z), mask)
+        return z + torch.einsum("hds,bhns->bnd", self.matrices[3], averages), weights
+
+    def read(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, (batch, heads, n, head size)."""
         if self.kind == "rank1":
-            key = value = (z @ self.v1)[:, None, :, None]
-            query, output = (z @ self.v2)[:, None, :, None], self.output[None, :, None]
-        else:
-            key, query, value = (
-                torch.einsum("hsd,bnd->bhns", weight, z)
-                for weight in (self.key, self.query, self.value)
-            )
-            output = self.output
+            key, query = ((z @ v)[:, None, :, None] for v in (self.v1, self.v2))
+            return query, key, key
+        query, key, value = (
+            torch.einsum("hsd,bnd->bhns", weight, z)
+            for weight in (self.query, self.key, self.value)
+        )
+        return query, key, value
+
+    def average(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """The averages of values, (batch, heads, n, head size), and their weights."""
         scores = query @ key.mT
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
@@ -51,7 +68,7 @@ class Attention(nn.Module):
             weights = scores.softmax(-1)
         if mask is not None:
             weights = torch.where(mask, weights, 0.0)  # a row that sees nothing is NaN until here
-        return z + torch.einsum("hds,bhns->bnd", output, weights @ value), weights
+        return weights @ value, weights
 
 
 class DenseFeedForward(nn.Module):
@@ -239,7 +256,8 @@ def indices(count: int) -> nn.Parameter:
 
 class NextTokens(nn.Linear):
     """logits = W z + b for the tokens that may come next, spread over all tokens of the tokenizer:
-    row i is that of token number ``token[i]``. Every other token is `BELOW` the least of them.
+    row i is that of token number ``token[i]``. Every other token is far below all of them, by
+    `BELOW` at least, but not infinitely.
     """
 
     BELOW = 1e4
@@ -250,11 +268,10 @@ class NextTokens(nn.Linear):
         self.size = config.vocab_size
 
     def forward(self, z: Tensor) -> Tensor:
-        found = super().forward(z)
-        if not found.shape[-1]:
-            return found.new_zeros(*z.shape[:-1], self.size)
-        never = found.detach().amin(-1, keepdim=True) - self.BELOW
-        return never.expand(*z.shape[:-1], self.size).index_copy(-1, self.token, found)
+        with torch.no_grad():
+            never = -self.BELOW - z.abs() @ self.weight.abs().amax(0) - self.bias.abs().amax()
+        logits = never[..., None].expand(*z.shape[:-1], self.size)
+        return logits.index_copy(-1, self.token, super().forward(z))
 
 
 FEEDFORWARDS: dict[str, type[nn.Module]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import (
@@ -18,6 +19,7 @@ from transformers.modeling_outputs import (
     TokenClassifierOutput,
 )
 
+from .cache_rankone import RankOneCache
 from .configuration_rankone import RankOneConfig
 from .layers_rankone import NextTokens
 from .pretrained_rankone import RankOnePreTrainedModel, check_shape
@@ -92,6 +94,7 @@ class RankOneForCausalLM(RankOnePreTrainedModel, GenerationMixin):
     """logits = head(Block(... Block(X + E))), over the tokens of the tokenizer: the next token."""
 
     accepts_loss_kwargs = True
+    _is_stateful = True  # what went by cannot be taken back
 
     def __init__(self, config: RankOneConfig) -> None:
         super().__init__(config)
@@ -103,6 +106,8 @@ class RankOneForCausalLM(RankOnePreTrainedModel, GenerationMixin):
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         labels: Tensor | None = None,
+        past_key_values: RankOneCache | None = None,
+        use_cache: bool | None = None,
         logits_to_keep: int | Tensor = 0,
         num_items_in_batch: Tensor | int | None = None,
         output_hidden_states: bool | None = None,
@@ -110,25 +115,70 @@ class RankOneForCausalLM(RankOnePreTrainedModel, GenerationMixin):
         return_dict: bool | None = None,
         **_: Any,
     ) -> CausalLMOutputWithPast | tuple[Tensor, ...]:
-        """`attention_mask` is not 0 at real tokens, wherever these are; padding is never real.
+        """`attention_mask` is not 0 at real tokens, wherever these are; padding is never real, nor
+        is the end of a document, which nothing follows. With `past_key_values` it may also be that
+        of all tokens so far.
 
         `labels` are tokens, such as `input_ids`, and each is compared with the logits before it. It
         does not count where it is -100, is padding, or follows the token that begins a document: of
         that one nothing is asked. The loss is in the precision of the model.
         """
         check_shape("labels", labels, input_ids)
-        padded = input_ids == self.config.pad_token_id
-        if padded.any():
-            attention_mask = ~padded if attention_mask is None else attention_mask * ~padded
-        z, kept = self._run(input_ids, attention_mask, output_hidden_states, output_attentions)
+        mask, padded = attention_mask, input_ids == self.config.pad_token_id
+        if mask is not None and past_key_values is not None:
+            mask = mask[:, mask.shape[1] - input_ids.shape[1] :]
+        check_shape("attention_mask", mask, input_ids)
+        beyond = padded | (input_ids == self.config.eos_token_id)
+        if beyond.any():
+            mask = ~beyond if mask is None else mask * ~beyond
+        past = self._cache(past_key_values, use_cache, output_attentions)
+        z, kept = self._run(input_ids, mask, output_hidden_states, output_attentions, past=past)
         few = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
-        logits, loss = self.head(z[:, few]), None
+        plan = None if torch.is_grad_enabled() else self.plan
+        head = self.head if plan is None or plan.head is None else plan.head
+        logits, loss = head(z[:, few]), None
         if labels is not None:
             begins = input_ids[:, :-1] == self.config.bos_token_id
             wanted = labels[:, 1:].masked_fill(begins | padded[:, 1:], -100)
             loss = token_loss(logits[:, :-1], wanted, num_items_in_batch)
-        output = CausalLMOutputWithPast(loss=loss, logits=logits, **kept)
+        output = CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=past, **kept)
         return self._returned(output, return_dict)
+
+    def _cache(
+        self, given: Any, use: bool | None, with_weights: bool | None
+    ) -> RankOneCache | None:
+        """The cache that is given, or a new one if it is to be used."""
+        if use is None:
+            use = not torch.is_grad_enabled() and not with_weights
+        if given is None and not use:
+            return None
+        if with_weights:
+            raise ValueError("Weights of attention are not kept: give `use_cache=False`.")
+        if given is None:
+            return self.plan.cache()
+        if not isinstance(given, RankOneCache):
+            raise ValueError(
+                f"`past_key_values` is a {type(given).__name__}, but this model remembers other "
+                "things than keys and values. Leave it out, and take that of the output."
+            )
+        return given
+
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: Tensor,
+        next_sequence_length: int | None = None,
+        position_ids: Tensor | None = None,  # noqa: ARG002  places are counted here
+        is_first_iteration: bool = False,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """The last tokens, and all else as it is: that of transformers takes as long as a token."""
+        if next_sequence_length is not None:
+            input_ids = input_ids[:, -next_sequence_length:]
+        return {"input_ids": input_ids, **kwargs}
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False  # `forward` makes its own
 
 
 class RankOneForSequenceClassification(RankOnePreTrainedModel):

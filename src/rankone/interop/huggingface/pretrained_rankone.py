@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import logging
 
+from .cache_rankone import RankOneCache
 from .configuration_rankone import CHANGED, CONSTRUCTED, RankOneConfig
 from .layers_rankone import (
     Attention,
@@ -24,6 +25,7 @@ from .layers_rankone import (
     Rank1FeedForward,
     chosen,
 )
+from .plan_rankone import Plan
 
 logger = logging.get_logger(__name__)
 
@@ -44,6 +46,7 @@ class RankOnePreTrainedModel(PreTrainedModel):
         self.table = nn.Parameter(torch.empty(config.rows, d))
         self.positions = nn.Parameter(torch.empty(length, d)) if length else None
         self.step = nn.Parameter(torch.empty(d)) if config.window else None
+        self._plan: Plan | None = None
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_hidden_layers))
 
     def _run(
@@ -54,9 +57,11 @@ class RankOnePreTrainedModel(PreTrainedModel):
         output_attentions: bool | None,
         *,
         last: bool = False,
+        past: RankOneCache | None = None,
     ) -> tuple[Tensor, dict[str, tuple[Tensor, ...] | None]]:
         """The vectors of all tokens, or of the `last` one of each row, and the other outputs that
-        were asked for."""
+        were asked for. The tokens continue those that `past` has seen, which will have seen them,
+        too."""
         if input_ids.numel() == 0:
             input_ids = input_ids.long()  # no tokens: tokenizers make that a tensor of floats
         made_in = getattr(torch, self.config.made_in or "", self.table.dtype)
@@ -65,23 +70,20 @@ class RankOnePreTrainedModel(PreTrainedModel):
                 f"The weights were made in {made_in} and are run in {self.table.dtype}: contexts "
                 "that lie close together may get wrong labels."
             )
-        places, mask = self._check(input_ids, attention_mask)
-        if mask is not None:
-            input_ids = torch.where(mask, input_ids, 0)  # under the mask anything may stand
-        input_ids = self._rows(input_ids)
-        n = input_ids.shape[1]
-        attend = None if mask is None else mask[:, None, None, :]
-        if self.config.causal:
-            causal = torch.ones(n, n, dtype=torch.bool, device=input_ids.device).tril()
-            if self.config.window:
-                causal = causal.triu(1 - self.config.window)
-            attend = causal if attend is None else attend & causal
-
         config = self.config
         with_states = (
             config.output_hidden_states if output_hidden_states is None else output_hidden_states
         )
         with_weights = config.output_attentions if output_attentions is None else output_attentions
+        plan = None
+        if past is not None or self._looks_up(with_weights):
+            plan = self.plan
+            past = plan.cache() if past is None else past
+        places, mask = self._check(input_ids, attention_mask, past)
+        if mask is not None:
+            input_ids = torch.where(mask, input_ids, 0)  # under the mask anything may stand
+        input_ids = self._rows(input_ids)
+        n = input_ids.shape[1]
         at = _last(input_ids, mask) if last else None
         z = self.table[input_ids]
         if self.positions is not None:
@@ -89,9 +91,13 @@ class RankOnePreTrainedModel(PreTrainedModel):
         if self.step is not None:
             z = z + places[..., None].to(z.dtype) * self.step
         states, attentions = [z], []
+        attend = self._attend(places, mask) if past is None else None
         for i, block in enumerate(self.blocks if n else (), start=1):
             enough = i == len(self.blocks) and not with_states  # nobody sees the other tokens
-            z, weights = block(z, attend, at if enough else None)
+            if plan is None or past is None:
+                z, weights = block(z, attend, at if enough else None)
+            else:
+                z, weights = plan.run(i - 1, z, past, mask, input_ids, places), None
             states.append(z)
             attentions.append(weights)
         if at is not None and with_states:
@@ -100,6 +106,31 @@ class RankOnePreTrainedModel(PreTrainedModel):
             "hidden_states": tuple(states) if with_states else None,
             "attentions": tuple(attentions) if with_weights else None,
         }
+
+    def _looks_up(self, with_weights: bool | None) -> bool:
+        """Whether a long text is run with a memory that is then forgotten: where tokens see a part
+        of it, or there are many units, and nobody asks for gradients or weights of attention."""
+        far = self.config.window or self.config.next_tokens
+        return bool(far and not torch.is_grad_enabled() and not with_weights)
+
+    @property
+    def plan(self) -> Plan:
+        """How the weights that there are now are run."""
+        if self._plan is None or not self._plan.holds():
+            self._plan = Plan(self)
+        return self._plan
+
+    def _attend(self, places: Tensor, mask: Tensor | None) -> Tensor | None:
+        """Where a token may attend to another one: fits (batch, 1, n, n)."""
+        attend = None if mask is None else mask[:, None, None, :]
+        if self.config.causal:
+            n = places.shape[1]
+            causal = torch.ones(n, n, dtype=torch.bool, device=places.device).tril()
+            attend = causal if attend is None else attend & causal
+        if self.config.window:
+            near = places[:, None] > places[:, :, None] - self.config.window
+            attend = near[:, None] & attend
+        return attend
 
     def _returned(self, output: Any, return_dict: bool | None) -> Any:
         as_dict = self.config.return_dict if return_dict is None else return_dict
@@ -128,7 +159,9 @@ class RankOnePreTrainedModel(PreTrainedModel):
             "tokenizer, the last one any other word. Make a new model for other words."
         )
 
-    def _check(self, ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def _check(
+        self, ids: Tensor, attention_mask: Tensor | None, past: RankOneCache | None
+    ) -> tuple[Tensor, Tensor | None]:
         """The place of every token in its sentence, and which tokens are real."""
         if ids.dim() != 2:
             raise ValueError(f"`input_ids` must be (batch, length), not {tuple(ids.shape)}.")
@@ -137,7 +170,11 @@ class RankOnePreTrainedModel(PreTrainedModel):
             mask, places = None, torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
         else:
             mask = attention_mask != 0
-            places = (mask.long().cumsum(1) - 1).clamp(min=0)
+            places = mask.long().cumsum(1) - 1
+        if past is not None and past.count is not None:
+            places = places + past.count[:, None]
+        if mask is not None:
+            places = torch.where(mask, places, 0)
         longest = int(places.max()) + 1 if places.numel() else 0
         if self.positions is not None and longest > len(self.positions):
             raise ValueError(

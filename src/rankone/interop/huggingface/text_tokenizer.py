@@ -66,7 +66,9 @@ def with_marks(tokenizer: RankOneTokenizer, vocabulary: Sequence[str]) -> RankOn
     document, texts begin with it, unless ``add_special_tokens=False``.
     """
     tokenizer.add_special_tokens({"eos_token": END, "pad_token": PAD})
-    tokenizer.padding_side = tokenizer.truncation_side = "left"
+    for side in ("padding_side", "truncation_side"):
+        setattr(tokenizer, side, "left")
+        tokenizer.init_kwargs[side] = "left"  # what is saved
     if BEGIN in vocabulary:
         tokenizer.add_special_tokens({"bos_token": BEGIN})
         tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(

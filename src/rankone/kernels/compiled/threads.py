@@ -11,12 +11,18 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 
 @cache
 def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="rankone")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Found once: that takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
@@ -57,7 +63,8 @@ def run(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
 def alone() -> AbstractContextManager[Any]:
     """While this lasts, each product of matrices is computed by the thread that asks for it: those
     of a BLAS wait busily for each other, in vain where matrices are small or cores are shared."""
-    return threadpool_limits(1, "blas")
+    limits: AbstractContextManager[Any] = _blas().limit(limits=1)
+    return limits
 
 
 def products(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
