@@ -21,7 +21,7 @@ from flint import arb, ctx
 from rankone.arrays import Floats, Ints
 from rankone.certification.ball_arithmetic import Balls, U, exp, gamma, linear, up
 from rankone.certification.leads import in_parts
-from rankone.certification.mixed_head import WIDER, MixedHead
+from rankone.certification.mixed_head import WIDER, MixedHead, busy
 from rankone.deadline import tick
 
 FAR = 48.0
@@ -59,7 +59,9 @@ class Losses:
             labels, lead = self.head.leader(y, rest, float(self.apart))
             least = up((len(self.codes.codes) - 1) * exp(-np.maximum(lead, 0.0)) * WIDER)
             found = np.where((lead > 0) & (labels == gold), least, inf)
-            tokens, which = self.codes.mixtures(rest.mid)
+            some = busy(rest)
+            tokens, which = self.codes.mixtures(rest.mid[:, some])
+            tokens = some[tokens]
             if len(tokens):
                 given = y[:, tokens], rest[:, tokens], which, gold[tokens], contexts[tokens]
                 found[tokens] = self._of_distributions(*given)

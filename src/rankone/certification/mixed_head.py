@@ -62,7 +62,7 @@ class MixedHead:
         with np.errstate(invalid="ignore"):
             exact = [Balls(x, np.zeros_like(x)) for x in (y, rest)]
             labels, lead = self.leader(exact[0], exact[1])
-            slip = up(gamma(self.width + 2, unit) * self.codes.terms(y, rest))
+            slip = up(gamma(self.width + 2, unit) * self.terms(exact[0], exact[1]))
             doubt = ~(lead > 2 * slip)
         if doubt.any():
             weight, offset = (x.astype(z.dtype, copy=False) for x in (self.weight, self.offset))
@@ -74,11 +74,14 @@ class MixedHead:
         """For every column a label and a lower bound on its lead, at most 0 where it is not known.
         Any two codes must differ in so many coordinates at least."""
         codes = self.codes
-        labels, known = codes.nearest(y.mid, z.mid)
-        beside = up((self.range @ (np.abs(z.mid) + z.rad)) * (1 + gamma(len(z.mid) + 2)))
-        lead = np.full(len(labels), -np.inf)
-        tokens, which = codes.mixtures(z.mid)
-        known[tokens] = False
+        labels, known = codes.nearest(y.mid, z.mid[:0])
+        beside, lead = np.zeros(len(labels)), np.full(len(labels), -np.inf)
+        some = busy(z)
+        few = z[:, some]
+        beside[some] = up((self.range @ (np.abs(few.mid) + few.rad)) * (1 + gamma(len(z.mid) + 2)))
+        tokens, which = codes.mixtures(few.mid)
+        tokens = some[tokens]
+        labels[tokens], known[tokens] = codes.leader[which], False
         coded = np.flatnonzero(known)
         away = np.abs(y.mid[:, coded] - codes.codes.T[:, labels[coded]]) * WIDER + y.rad[:, coded]
         away, most = up(away.max(0, initial=0.0)), codes.sharp * differ
@@ -95,6 +98,15 @@ class MixedHead:
             found = less(least * (own - off) - others, least * (own + off) + others)
             lead[tokens] = np.where(own > off, found, -np.inf)
         return labels, lead
+
+    def terms(self, y: Balls, z: Balls) -> Floats:
+        """At least the sum of the sizes of the numbers that a logit adds up."""
+        some, size = busy(z), np.abs(y.mid) + y.rad
+        found = self.codes.terms(size, z.mid[:0])
+        found[some] += np.abs(self.codes.mixed).max(initial=0.0) * (
+            np.abs(z.mid[:, some]) + z.rad[:, some]
+        ).sum(0)
+        return up(found * (1 + gamma(self.width + 8)))
 
     def decode(self, z: Balls) -> Decoded:
         y, rest = z[self.codes.at], z[self.codes.own]
@@ -135,6 +147,11 @@ class MixedHead:
         rest = sum(sizes[:m] + sizes[m + 1 :], arb(0)) + 2 * sharp * sum(map(abs, y), arb(0))
         found = z[m].lower() * float(codes.lead[m]) / WIDER - rest
         return arb(found)
+
+
+def busy(z: Balls) -> Ints:
+    """The columns that are not 0 all over: with distributions there are few."""
+    return np.flatnonzero(z.mid.any(0) | z.rad.any(0))
 
 
 def less(x: Floats, size: Floats) -> Floats:
