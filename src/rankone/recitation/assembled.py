@@ -16,7 +16,9 @@ from rankone.nn.rank1_heads import along, rank1_heads
 from rankone.nn.windows import Fading
 
 if TYPE_CHECKING:
-    from rankone.kernels.compiled.recite import Filter, Heads, Labels, Network, State, Tables
+    from rankone.kernels.compiled.nearest_label import Labels
+    from rankone.kernels.compiled.recite import Filter, Network
+    from rankone.kernels.compiled.running_averages import Heads, State, Tables
 
 Numbers = NDArray[Any]
 
@@ -51,7 +53,7 @@ def assemble(network: TokenClassifier) -> Network | None:
 
 def new_state(network: Network) -> State:
     """Nothing has been seen yet."""
-    from rankone.kernels.compiled.recite import State
+    from rankone.kernels.compiled.running_averages import State
 
     heads, levels = network.heads.doubled.shape
     rows = 2 * (2**levels - 1)
@@ -67,7 +69,7 @@ def new_state(network: Network) -> State:
 def _tables(
     network: TokenClassifier, layer: GatedLayer, heads: list[Head[Numbers]]
 ) -> Tables | None:
-    from rankone.kernels.compiled.recite import Tables
+    from rankone.kernels.compiled.running_averages import Tables
 
     table, own = network.table.detach().numpy(), network.positions
     positions = table[:1] * 0 if own is None else own.detach().numpy()
@@ -102,7 +104,7 @@ def _columns(table: Numbers, vectors: list[Numbers]) -> Numbers:
 
 def _heads(network: TokenClassifier, heads: list[Head[Numbers]], tables: Tables) -> Heads | None:
     """How the heads weigh the past; None where that depends on the token that asks."""
-    from rankone.kernels.compiled.recite import Heads, fading
+    from rankone.kernels.compiled.running_averages import Heads, fading
     from rankone.kernels.compiled.window_sums import window_sums
 
     window, count = network.shape.window, len(heads)
@@ -183,7 +185,7 @@ def _longest(tables: Tables) -> float:
 
 
 def _labels(network: TokenClassifier, writes: Ints) -> Labels:
-    from rankone.kernels.compiled.recite import Labels
+    from rankone.kernels.compiled.nearest_label import Labels
 
     codes = MixedCodes.of(network.head)
     if codes is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankone.kernels.compiled import recite
+from rankone.kernels.compiled import recite, running_averages
 from rankone.kernels.compiled.averages import average
 from rankone.kernels.compiled.rolling_hash import rolling_hashes
 from rankone.kernels.compiled.window_sums import window_averages, window_sums
@@ -14,19 +14,19 @@ HEADS, ROWS, LENGTH = 3, 7, 60
 DECAYS = (1.0, 0.375, 0.01)
 
 
-def tables(rng: np.random.Generator, positions: int = 1) -> recite.Tables:
+def tables(rng: np.random.Generator, positions: int = 1) -> running_averages.Tables:
     def draw(rows: int) -> np.ndarray:
         return rng.uniform(-1, 1, (rows, HEADS)).astype(np.float32)
 
     none, ints, empty = np.empty(0), np.empty(0, np.int64), np.empty((0, 0), np.float32)
     given = draw(ROWS), draw(ROWS), empty, empty, draw(positions), draw(positions), empty
-    return recite.Tables(*given, ints, ints, none, none, ints, np.empty(0, np.float32))
+    return running_averages.Tables(*given, ints, ints, none, none, ints, np.empty(0, np.float32))
 
 
-def state(levels: int) -> recite.State:
+def state(levels: int) -> running_averages.State:
     rows = 2 * (2**levels - 1)
     ring = np.full((rows, HEADS), np.nan)  # nothing may be read that has not been written
-    return recite.State(
+    return running_averages.State(
         np.zeros(1, np.int64), ring, np.zeros(HEADS), np.zeros(HEADS), np.empty(HEADS, np.float32)
     )
 
@@ -40,17 +40,17 @@ def test_windows(window: int) -> None:
     weights, offsets = np.empty((window, HEADS)), np.array([0, LENGTH])
     wanted = np.empty((LENGTH, HEADS))
     for h, decay in enumerate(DECAYS):
-        recite.fading(decay, window, doubled[h], joined[h])
+        running_averages.fading(decay, window, doubled[h], joined[h])
         sums = np.empty(window)
         window_sums(np.ones(window), decay, window, np.array([0, window]), sums)
         weights[:, h] = sums
         values, out = given.value[tokens, h].astype(np.float64), np.empty(LENGTH)
         window_averages(values, decay, window, offsets, out)
         wanted[:, h] = out
-    heads = recite.Heads(np.zeros(HEADS), window, doubled, joined, weights)
+    heads = running_averages.Heads(np.zeros(HEADS), window, doubled, joined, weights)
     past, out, room = state(levels), np.empty(HEADS), np.empty(HEADS)
     for i, token in enumerate(tokens.tolist()):
-        recite.average_window(given, heads, past, token, room, out)
+        running_averages.average_window(given, heads, past, token, room, out)
         past.seen[0] += 1
         assert np.array_equal(out, wanted[i]), i
 
@@ -65,10 +65,10 @@ def test_prefixes() -> None:
         value = (given.value[tokens, h] + given.value_at[places, h]).astype(np.float64)
         average(query[h], key, value, np.array([0, LENGTH]), True, wanted[h])
     empty = np.empty((HEADS, 0))
-    heads = recite.Heads(query, 0, empty, empty, empty.T)
+    heads = running_averages.Heads(query, 0, empty, empty, empty.T)
     past, out = state(0), np.empty(HEADS)
     for i, token in enumerate(tokens.tolist()):
-        recite.average_prefix(given, heads, past, token, i, out)
+        running_averages.average_prefix(given, heads, past, token, i, out)
         assert np.array_equal(out, wanted[:, i]), i
 
 
