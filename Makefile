@@ -66,6 +66,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/interop.py
 	$(BIN)/python benchmarks/suspects.py
 	$(BIN)/python benchmarks/ceilings_text.py
+	$(BIN)/python benchmarks/texts.py
 	$(BIN)/python benchmarks/recite.py
 	$(BIN)/python benchmarks/constructions.py
 

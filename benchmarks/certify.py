@@ -1,4 +1,5 @@
-"""What a certificate costs: beside a verification run, with literal constants, and as it grows.
+"""What a certificate costs: beside a verification run, with literal constants, as it grows, and for
+texts (``--text FILE``).
 
 The verification run is that of `memorize`: every token through the fast path in float64. All times
 are the best of several runs in one process.
@@ -20,6 +21,7 @@ from rankone import Corpus, Memorized
 from rankone.construct.theorem2.embedded import embed_corpus, graded_model
 from rankone.construct.theorem2.weights import contextual_mapping
 from rankone.corpus.builtin import toy_corpus
+from rankone.corpus.tokenizers import tokenizer_of
 from rankone.nn import Evaluator
 
 LITERAL = ((5, 3, 2), (8, 4, 3))
@@ -133,10 +135,62 @@ def growth() -> None:
     common.table(header.split(","), rows)
 
 
+def texts(path: Path, counts: list[int]) -> None:
+    """The first tokens of a text, as one document or a document for every block."""
+    tokens = tokenizer_of("words").split(path.read_text(encoding="utf-8"), str(path))
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for count, dtype in product(counts, ("float32", "float64")):
+            part = Path(folder) / f"{count}.txt"
+            part.write_text("".join(tokens[:count]), encoding="utf-8")
+            settings: list[dict[str, object]] = [
+                {"window": 8},
+                {"window": 32},
+                {},
+                {"blocks": True},
+            ]
+            for how in settings:
+                corpus = rankone.read_corpus(part, task="next", **how)
+                name = ", ".join(f"{k} {v}" for k, v in how.items()) or "one document"
+                try:
+                    result = rankone.memorize(corpus, dtype=dtype)
+                except rankone.RankOneError as error:
+                    rows.append([f"{count:,}", name, dtype, str(error).splitlines()[0][:60]])
+                    continue
+                started = time.perf_counter()
+                found = rankone.certify(result.model, dataclasses.replace(corpus))
+                rows.append(
+                    [
+                        f"{count:,}",
+                        name,
+                        dtype,
+                        found.outcome.value,
+                        found.delta,
+                        f"{found.margin}",
+                        f"{found.wrong:,} ({found.unavoidable:,})",
+                        f"{found.recited:,} of {found.documents:,}",
+                        f"{found.excess}",
+                        f"{found.any_order}",
+                        f"{found.decided['exact']:,}",
+                        f"{time.perf_counter() - started:.1f}",
+                    ]
+                )
+    header = (
+        "tokens,read,dtype,outcome,delta,margin,wrong (unavoidable),recited,excess nats,any order,"
+        "tokens in Arb,seconds"
+    )
+    common.table(header.split(","), [row + [""] * (12 - len(row)) for row in rows])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=common.SHARED, help="folder of the corpora")
+    parser.add_argument("--text", type=Path, help="a text to certify the beginning of, and no more")
+    parser.add_argument("--tokens", type=int, nargs="+", default=[100_000, 500_000])
     arguments = parser.parse_args()
+    if arguments.text is not None:
+        texts(arguments.text, arguments.tokens)
+        return
     literal()
     if arguments.data.is_dir():
         real_corpora(arguments.data)

@@ -28,7 +28,9 @@ def zipf(count: int, words: int, seed: int) -> list[str]:
     for length in rng.integers(5, 60, count // 100).tolist():
         here, there = rng.integers(0, count - length, 2)
         ids[there : there + length] = ids[here : here + length]
-    return [f" w{i}" for i in ids.tolist()]
+    letters = np.array(list("aaaeeeiioounrstlmdkhpbg"))
+    names = ["".join(rng.choice(letters, rng.integers(1, 9))) for _ in range(words)]
+    return [f" {names[i]}" for i in ids.tolist()]
 
 
 def texts(count: int, words: int, window: int, seed: int = 0) -> list[str]:

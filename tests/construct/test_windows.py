@@ -172,5 +172,8 @@ def test_too_many_distributions(monkeypatch):
 
     monkeypatch.setattr(tables, "NUMBERS", 100)
     monkeypatch.setattr(tables, "MODEST", 1)
-    with pytest.raises(SizeError, match=r"(?s)distributions over \d+ next tokens.*longer window"):
+    said = r"(?s)distributions over \d+ next tokens.* GB, of at most .*"
+    with pytest.raises(SizeError, match=said + "longer window"):
         memorize(Corpus.from_texts([TEXT], window=1))
+    with pytest.raises(SizeError, match=said + "fewer documents, or longer ones"):
+        memorize(Corpus.from_texts(["a b c", "a c b", "a b d"]))

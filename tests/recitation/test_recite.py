@@ -104,12 +104,14 @@ def test_a_loop_is_recited_once() -> None:
     model = rankone.memorize(Corpus.from_texts([text], window=2)).model
     found = rankone.recite(model, "start go")
     assert (found.text, found.ended) == (" on go on", "loop")
+    assert rankone.recite(model, " go on").text == " go on"
     assert rankone.recite(model, "start go", 7).text == " on go on go on go on"
     assert rankone.recite(model, " on stop").ended == "end"
 
 
-def test_a_long_loop_is_noticed_across_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["rankone.recitation.recite"], "AT_ONCE", 4)
+@pytest.mark.parametrize("size", [1, 2, 4, 9])
+def test_a_long_loop_is_noticed_across_pieces(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["rankone.recitation.recite"], "AT_ONCE", size)
     once = " one two three four five six seven"
     model = rankone.memorize(Corpus.from_texts(["go" + once * 3 + " stop"], window=3)).model
     found = rankone.recite(model, "go one two")

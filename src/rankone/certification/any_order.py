@@ -39,6 +39,7 @@ from rankone.certification.gated_balls import GatedBalls, GatedChunk
 from rankone.certification.label_heads import CodeHead, Head, head_of
 from rankone.certification.leads import narrowed
 from rankone.certification.mixed_head import MixedHead
+from rankone.certification.rare import by_place
 from rankone.nn import TokenClassifier
 from rankone.nn.gatekeeper import gated_layer_of, reach_of
 from rankone.spans import places
@@ -153,15 +154,14 @@ class AnyOrder:
         if not (off[asked] < 0.5).all():
             self.right = False
             return
-        slip = self.features_slip(chunk)
-        mid = chunk.features.mid
+        slip, mid = self.features_slip(chunk), chunk.features.mid
+        if len(asked) < len(chunk.ids):
+            slip, mid, labels = slip[:, asked], mid[:, asked], labels[asked]
         leads = self._by_codes if self.codes is not None else self._by_logits
         if self.mixed is not None:
             leads = self._by_mixed
         self.right = bool(
-            (slip < LARGE).all()
-            and (np.abs(mid) < LARGE).all()
-            and leads(mid[:, asked], slip[:, asked], labels[asked]).all()
+            (slip < LARGE).all() and (np.abs(mid) < LARGE).all() and leads(mid, slip, labels).all()
         )
 
     def averages_slip(self, chunk: GatedChunk) -> tuple[Floats, Floats]:
@@ -200,12 +200,12 @@ class AnyOrder:
         """How far a run's z may be from the exact one, for every pair of a token and a unit."""
         balls, token, unit = self.balls, chunk.reached.token, chunk.reached.unit
         sizes, off = self.averages_slip(chunk)
-        total, slip = np.abs(balls.bias[unit]), np.zeros(len(unit))
+        total, slip, most = np.abs(balls.bias[unit]), np.zeros(len(unit)), sizes + off
         for i, at in enumerate(balls.reads.tolist()):
             row = int(np.searchsorted(balls.written, at))
             steep = np.abs(balls.slopes[unit, i])
             slip += steep * off[row, token]
-            total += steep * (sizes + off)[row, token]
+            total += steep * most[row, token]
         return up(slip + gamma(len(self.heads) + 1, self.u) * total) + TINY
 
     def features_slip(self, chunk: GatedChunk) -> Floats:
@@ -223,16 +223,28 @@ class AnyOrder:
         amplitude = np.abs(balls.amplitude[unit])
         if not (amplitude * upper < LARGE).all():
             return np.full((len(balls.out), tokens), np.inf)
-        away = chunk.features.rad + TINY * (terms + 2)
-        base = balls.embed(balls.out, chunk.ids, chunk.positions)
-        for k, at in enumerate(balls.out.tolist()):
-            share = (
-                np.abs(balls.written_by(unit, int(np.flatnonzero(balls.writes == at)[0])))
-                * amplitude
-            )
+        away, base = chunk.features.rad.copy(), balls.base(chunk.ids, chunk.positions)
+        grow = 1 + gamma(2 * int(terms.max(initial=0)) + 8)
+        for k in balls.common.tolist():
+            at = int(np.flatnonzero(balls.writes == balls.out[k])[0])
+            share = np.abs(balls.written_by(unit, at)) * amplitude
             most = np.abs(base.mid[k]) + np.bincount(token, share * upper, tokens)
-            away[k] += np.bincount(token, share * slip, tokens) + rounding * most
-        return up(away * (1 + gamma(int(terms.max(initial=0)) + 8)))
+            added = np.bincount(token, share * slip, tokens) + rounding * most
+            away[k] = up((away[k] + TINY * (terms + 2) + added) * grow)
+        # rare coordinates are exactly 0 but where something is written
+        usual, place, _ = balls.rare.words.at(chunk.ids)
+        pair, other, write = balls.rare_writes(unit)
+        share, nothing = np.abs(write) * amplitude[pair], np.zeros(len(place))
+        where, (most, slips) = by_place(
+            np.concatenate([place, other]),
+            np.concatenate([usual, token[pair]]),
+            np.concatenate([nothing, share * upper[pair]]),
+            np.concatenate([nothing, share * slip[pair]]),
+        )
+        own = where[1]
+        added = slips + rounding[own] * (np.abs(base.mid[where]) + most)
+        away[where] = up((away[where] + TINY * (terms[own] + 2) + added) * grow)
+        return away
 
     def _by_codes(self, y: Floats, slip: Floats, labels: Ints) -> Floats:
         """|y_i - c_i| may be so far from 1/2 in every coordinate that logits cannot be mixed up:
@@ -247,11 +259,10 @@ class AnyOrder:
         (`MixedHead`), wherever features are."""
         head = self.mixed
         assert head is not None
-        own, rest = head.codes.at, head.codes.own
-        found, lead = head.leader(Balls(y[own], slip[own]), Balls(y[rest], slip[rest]))
-        size = np.abs(y) + slip
-        terms = head.codes.terms(size[own], size[rest])
-        rounded = 2 * up(gamma(head.width + 2, self.u) * terms) + TINY
+        z = Balls(y, slip)
+        parts = z[head.at], z[head.own]
+        found, lead = head.leader(*parts)
+        rounded = 2 * up(gamma(head.width + 2, self.u) * head.terms(*parts)) + TINY
         return np.asarray((found == labels) & (lead > rounded))
 
     def _by_logits(self, y: Floats, slip: Floats, labels: Ints) -> Floats:

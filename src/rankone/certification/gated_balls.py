@@ -22,6 +22,7 @@ from rankone.arrays import Floats, Ints
 from rankone.certification.attention_balls import array, averages_of
 from rankone.certification.ball_arithmetic import Balls, gamma, sparse, up
 from rankone.certification.crowds import Crowds, Doubt
+from rankone.certification.rare import Rare, by_place
 from rankone.certification.window_averages import WindowAverages
 from rankone.certification.windows import bare_table
 from rankone.deadline import tick
@@ -101,7 +102,10 @@ class GatedBalls:
         self.gates, self.penalty = len(layer.gates), array(layer.penalty)  # proved to be positive
         self.held = layer.position.numpy() > 0
         codes = array(layer.codes)
-        self.codes = np.ascontiguousarray(codes.T)
+        given = self.out, codes, self.table, self.positions, self.written
+        self.rare = Rare.of(self.writes, *given)
+        self.common = np.setdiff1d(np.arange(len(self.out)), self.rare.codes.column)
+        self.codes = codes.T
         self.plus, self.minus = layer.plus.numpy(), layer.minus.numpy()
         self.o_slip = gamma(2) * float(np.abs(codes).max(initial=0.0))
         if (codes == np.rint(codes)).all() and np.abs(codes).max(initial=0.0) <= 2.0**50:
@@ -201,7 +205,9 @@ class GatedBalls:
 
     def features(self, ids: Ints, where: Ints, moved: Balls, reached: Reached) -> Balls:
         """H + sum_j o_j relu(z_j), in the coordinates `out`."""
-        h = self._after(self.out, ids, where, moved)
+        h = self.base(ids, where)
+        for k in np.flatnonzero(np.isin(self.out, self.written)).tolist():
+            h[k] = self._after(self.out[k : k + 1], ids, where, moved)[0]
         awake = np.flatnonzero(~(reached.seen.upper() <= 0))  # the others are exactly 0
         token, unit, seen = reached.token[awake], reached.unit[awake], reached.seen[awake]
         amplitude = self.amplitude[unit]
@@ -211,7 +217,7 @@ class GatedBalls:
         tokens = len(ids)
         for i, at in enumerate(self.writes.tolist()):
             row = np.flatnonzero(self.out == at)
-            if not len(row):
+            if not len(row) or self.rare.there[i]:
                 continue
             every = self.written_by(unit, i)
             some = np.flatnonzero(every)  # the others add exact zeros
@@ -226,7 +232,38 @@ class GatedBalls:
             whole = np.abs(h.mid[k]) + sizes + slips
             h.mid[k] += added
             h.rad[k] = up(h.rad[k] + slips * (1 + gamma(count + 2)) + gamma(count + 1) * whole)
+        self._add_rare(h, token, unit, Balls(z, off), 2 * count)
         return h
+
+    def _add_rare(self, h: Balls, token: Ints, unit: Ints, z: Balls, count: int) -> None:
+        """The same for rare coordinates, up to `count` terms each."""
+        pair, place, write = self.rare_writes(unit)
+        size = np.abs(write)
+        parts = write * z.mid[pair], size * np.abs(z.mid[pair]), size * z.rad[pair]
+        at, (added, sizes, slips) = by_place(place, token[pair], *parts)
+        whole = np.abs(h.mid[at]) + sizes + slips
+        h.mid[at] += added
+        more = slips * (1 + gamma(count + 3)) + gamma(count + 2) * whole
+        h.rad[at] = up(h.rad[at] + more)
+
+    def base(self, ids: Ints, where: Ints) -> Balls:
+        """X + E in the coordinates `out`."""
+        h = Balls(*np.zeros((2, len(self.out), len(ids))))
+        h[self.common] = self.embed(self.out[self.common], ids, where)
+        token, k, value = self.rare.words.at(ids)
+        h.mid[k, token] = value
+        return h
+
+    def rare_writes(self, unit: Ints) -> tuple[Ints, Ints, Floats]:
+        """What units write to rare coordinates, as which of them, the place in `out`, and the
+        number: plus and minus by themselves, so these are exact."""
+        plus, minus = (self.rare.codes.at(rows[unit]) for rows in (self.plus, self.minus))
+        (one, k, value), (other, k_, value_) = plus, minus
+        return (
+            np.concatenate([one, other]),
+            np.concatenate([k, k_]),
+            np.concatenate([value, -value_]),
+        )
 
     def written_by(self, unit: Ints, i: int) -> Floats:
         """What units write to coordinate number i of `writes`, off by at most ``o_slip``."""

@@ -46,6 +46,7 @@ class MixedHead:
 
     def __init__(self, head: nn.Linear, codes: MixedCodes) -> None:
         self.codes, self.cols = codes, np.union1d(codes.at, codes.own)
+        self.at, self.own, self.read = map(run_of, (codes.at, codes.own, self.cols))
         self.width = len(self.cols)
         self.weight = array(head.weight)
         if len(self.cols) < self.weight.shape[1]:
@@ -56,13 +57,13 @@ class MixedHead:
     def run(self, z: Numbers) -> tuple[Numbers, Ints]:
         """The features and the label of the largest logit, as the type of these features computes
         them. Where a label leads by more than the rounding of two logits, they are not needed."""
-        own = z[self.cols]
-        y, rest = (z[at].astype(np.float64, copy=False) for at in (self.codes.at, self.codes.own))
+        own = z[self.read]
+        y, rest = (z[at].astype(np.float64, copy=False) for at in (self.at, self.own))
         unit = float(np.finfo(z.dtype).eps) / 2
         with np.errstate(invalid="ignore"):
             exact = [Balls(x, np.zeros_like(x)) for x in (y, rest)]
             labels, lead = self.leader(exact[0], exact[1])
-            slip = up(gamma(self.width + 2, unit) * self.codes.terms(y, rest))
+            slip = up(gamma(self.width + 2, unit) * self.terms(exact[0], exact[1]))
             doubt = ~(lead > 2 * slip)
         if doubt.any():
             weight, offset = (x.astype(z.dtype, copy=False) for x in (self.weight, self.offset))
@@ -74,11 +75,14 @@ class MixedHead:
         """For every column a label and a lower bound on its lead, at most 0 where it is not known.
         Any two codes must differ in so many coordinates at least."""
         codes = self.codes
-        labels, known = codes.nearest(y.mid, z.mid)
-        beside = up((self.range @ (np.abs(z.mid) + z.rad)) * (1 + gamma(len(z.mid) + 2)))
-        lead = np.full(len(labels), -np.inf)
-        tokens, which = codes.mixtures(z.mid)
-        known[tokens] = False
+        labels, known = codes.nearest(y.mid, z.mid[:0])
+        beside, lead = np.zeros(len(labels)), np.full(len(labels), -np.inf)
+        some = busy(z)
+        few = z[:, some]
+        beside[some] = up((self.range @ (np.abs(few.mid) + few.rad)) * (1 + gamma(len(z.mid) + 2)))
+        tokens, which = codes.mixtures(few.mid)
+        tokens = some[tokens]
+        labels[tokens], known[tokens] = codes.leader[which], False
         coded = np.flatnonzero(known)
         away = np.abs(y.mid[:, coded] - codes.codes.T[:, labels[coded]]) * WIDER + y.rad[:, coded]
         away, most = up(away.max(0, initial=0.0)), codes.sharp * differ
@@ -96,15 +100,24 @@ class MixedHead:
             lead[tokens] = np.where(own > off, found, -np.inf)
         return labels, lead
 
+    def terms(self, y: Balls, z: Balls) -> Floats:
+        """At least the sum of the sizes of the numbers that a logit adds up."""
+        some, size = busy(z), np.abs(y.mid) + y.rad
+        found = self.codes.terms(size, z.mid[:0])
+        found[some] += np.abs(self.codes.mixed).max(initial=0.0) * (
+            np.abs(z.mid[:, some]) + z.rad[:, some]
+        ).sum(0)
+        return up(found * (1 + gamma(self.width + 8)))
+
     def decode(self, z: Balls) -> Decoded:
-        y, rest = z[self.codes.at], z[self.codes.own]
+        y, rest = z[self.at], z[self.own]
         with np.errstate(invalid="ignore"):
             labels, lead = self.leader(y, rest)
             off = up(np.maximum(0.5 - lead / 2, 0.0))
         for part in in_parts(~(off < 0.5), len(self.offset)):
-            logits = linear(self.weight, z[self.cols][:, part]).shifted(self.offset)
+            logits = linear(self.weight, z[:, part][self.read]).shifted(self.offset)
             labels[part], off[part] = by_logits(logits)
-        return Decoded(labels, off, z[self.cols])
+        return Decoded(labels, off, z[self.read])
 
     def exact(self, z: Vector) -> tuple[int, arb, Vector]:
         """The same in Arb: label, distance and values; proved where the distance is below 1/2."""
@@ -135,6 +148,17 @@ class MixedHead:
         rest = sum(sizes[:m] + sizes[m + 1 :], arb(0)) + 2 * sharp * sum(map(abs, y), arb(0))
         found = z[m].lower() * float(codes.lead[m]) / WIDER - rest
         return arb(found)
+
+
+def run_of(at: Ints) -> Ints | slice:
+    """The same numbers as a slice, if they follow each other: what it takes is not copied."""
+    together = len(at) > 0 and at[-1] - at[0] == len(at) - 1
+    return slice(int(at[0]), int(at[-1]) + 1) if together else at
+
+
+def busy(z: Balls) -> Ints:
+    """The columns that are not 0 all over: with distributions there are few."""
+    return np.flatnonzero(z.mid.any(0) | z.rad.any(0))
 
 
 def less(x: Floats, size: Floats) -> Floats:

@@ -122,7 +122,7 @@ def _avoidable(model: Model, corpus: Corpus, parted: Ints, said: Ints) -> Bools:
     found, counts = np.unique(keys[asked], return_counts=True)
     most = np.zeros(corpus.n_tokens, np.int64)
     np.maximum.at(most, found // size, counts)
-    wanted = contexts[parted] * size + np.where(said[parted] < 0, size - 1, said[parted])
+    wanted = contexts[parted] * size + said[parted]  # with -1, a number that no other pair has
     at = np.minimum(np.searchsorted(found, wanted), len(found) - 1)
     own = np.where(found[at] == wanted, counts[at], 0)
     return np.asarray(own < most[contexts[parted]])

@@ -54,6 +54,7 @@ from rankone.plural import plural
 HEADS = (2, 3, 4, 6, 8, 12, 16)  # tried one after the other where the user does not say
 WINDOW_HEADS = (16, 32, 48, 64)  # of which one is tried first for so many contexts of a word:
 CROWDED = (512, 4096, 1 << 17)
+CROWDED_PREFIXES = (128, 512, 4096)  # the same for those at one position
 LAGS = 16  # ranks apart, in one head, at most, of contexts that are compared
 OFF = 0.2  # how far the function of a group may be off, relative to its height
 
@@ -217,7 +218,8 @@ def heads_to_try(problem: Problem) -> tuple[int, ...]:
     ids, places = (column[problem.contexts] for column in problem.columns)
     groups = ids * problem.length + places if problem.placed else ids
     most = int(np.unique(groups, return_counts=True)[1].max())
-    return WINDOW_HEADS[sum(most > n for n in CROWDED) :]
+    crowded = CROWDED if problem.window else CROWDED_PREFIXES
+    return WINDOW_HEADS[sum(most > n for n in crowded) :]
 
 
 def assemble(draft: GatedDraft) -> TokenClassifier:

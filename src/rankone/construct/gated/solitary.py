@@ -48,9 +48,37 @@ class Sides:
 def fit_solitary(
     contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
 ) -> tuple[Groups, Units]:
-    """The units of all words, one for every exception (or for all contexts of a word, if they have
-    one label); two for those that want a distribution (the
-    labels from number `mixed` on), if rounding would put off what a single one writes."""
+    """The units of all words: half-spaces, or where contexts lie between others, as in `levels`."""
+    groups, units = half_spaces(contexts, usual, fitting, mixed)
+    crowded = np.unique(groups.word[~np.isfinite(groups.off)])
+    if not len(crowded):
+        return groups, units
+    rest = contexts.some(np.isin(contexts.words, crowded))
+    fitted = fit_levelled(rest, usual, fitting, mixed)
+    return joined_rows(groups, fitted[0], crowded), joined_rows(units, fitted[1], crowded)
+
+
+def fit_unmingled(
+    contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
+) -> tuple[Groups, Units]:
+    """Half-spaces for words that want distributions, and `fit_levelled` for others: of what units
+    add up at a context, rounding must leave nothing that is added to the logits of a distribution.
+    """
+    words = np.unique(contexts.words[contexts.labels >= mixed])
+    mine = np.isin(contexts.words, words)
+    groups, units = fit_levelled(contexts.some(~mine), usual, fitting, mixed)
+    if not mine.any():
+        return groups, units
+    fitted = half_spaces(contexts.some(mine), usual, fitting, mixed)
+    return joined_rows(groups, fitted[0], words), joined_rows(units, fitted[1], words)
+
+
+def half_spaces(
+    contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
+) -> tuple[Groups, Units]:
+    """One unit for every exception, or for all contexts of a group, if they have one label; two for
+    those that want a distribution (the labels from number `mixed` on), if rounding would put off
+    what a single one writes. A group is infinitely off if a context has no half-space."""
     from rankone.kernels.compiled import threads  # compiled code: loaded when used
 
     words, places, labels = contexts.words, contexts.places, contexts.labels
@@ -80,13 +108,7 @@ def fit_solitary(
     groups = Groups(word[first], place[first], np.maximum.reduceat(sides.off, first))
     levelled = (labels[where] >= mixed) & (sides.off > EXACT)
     units = level(units_of(sides, word, place, usual[word], labels[where]), levelled, fitting)
-    crowded = np.unique(groups.word[~np.isfinite(groups.off)])
-    if not len(crowded):
-        return groups, units
-    # Where words are few, the averages of some contexts lie between those of others.
-    rest = contexts.some(np.isin(words, crowded))
-    fitted = fit_levelled(rest, usual, fitting, mixed)
-    return joined_rows(groups, fitted[0], crowded), joined_rows(units, fitted[1], crowded)
+    return groups, units
 
 
 def joined_rows(rows: Rows, others: Rows, words: Ints) -> Rows:
@@ -98,20 +120,6 @@ def joined_rows(rows: Rows, others: Rows, words: Ints) -> Rows:
     }
     order = np.argsort(columns["word"], kind="stable")
     return type(rows)(**{name: column[order] for name, column in columns.items()})
-
-
-def fit_unmingled(
-    contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
-) -> tuple[Groups, Units]:
-    """The same for words that want distributions, and `fit_levelled` for others: of what units add
-    up at a context, rounding must leave nothing that is added to the logits of a distribution."""
-    words = np.unique(contexts.words[contexts.labels >= mixed])
-    mine = np.isin(contexts.words, words)
-    groups, units = fit_levelled(contexts.some(~mine), usual, fitting, mixed)
-    if not mine.any():
-        return groups, units
-    fitted = fit_solitary(contexts.some(mine), usual, fitting, mixed)
-    return joined_rows(groups, fitted[0], words), joined_rows(units, fitted[1], words)
 
 
 def noise_of(contexts: Contexts, fitting: Fitting) -> Floats:

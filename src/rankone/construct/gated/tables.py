@@ -240,12 +240,14 @@ def check_distributions(problem: Problem) -> None:
     assert problem.mixtures is not None
     count, labels = len(problem.mixtures), len(problem.corpus.label_names)
     if (labels + count) * (count + LARGEST) > NUMBERS and count > MODEST:
+        longer = "give a longer window (memorize --window)"
         raise SizeError(
             f"{count:,} distributions over {labels:,} next tokens: each takes a coordinate, in all "
-            f"{(labels + count) * count / 1e9 * 8:.1f} GB",
+            f"{(labels + count) * count / 1e9 * 8:.1f} GB, of at most {NUMBERS / 1e9 * 8:.1f}",
             where=problem.corpus.source,
-            remedy="give a longer window (memorize --window), after which fewer contexts have "
-            "several next tokens; or take less text",
+            remedy=f"{longer if problem.window else 'give fewer documents, or longer ones'}, so "
+            "that fewer contexts have several next tokens (rankone inspect --task next counts "
+            "them); or take less text",
         )
 
 

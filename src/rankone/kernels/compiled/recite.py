@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankone.arrays import Bools, Floats, Ints
 from rankone.kernels.compiled.add_units import Groups, Pieces, Units, add_units, seen_by, written
-from rankone.kernels.compiled.compiler import FUSED, compiled, inlined
+from rankone.kernels.compiled.compiler import FUSED, compiled
 from rankone.kernels.compiled.exponential import exponential
 
 Numbers = NDArray[Any]  # float32 or float64: those of the network
@@ -117,7 +117,7 @@ def fading(decay: float, window: int, doubled: Floats, joined: Floats) -> None:
         joined[level] = np.exp(-decay * (window & (size - 1)))
 
 
-@inlined
+@compiled()
 def average_window(
     tables: Tables, heads: Heads, state: State, token: int, sums: Floats, out: Floats
 ) -> None:
@@ -149,7 +149,7 @@ def average_window(
         out[h] /= heads.weights[min(i, window - 1), h]
 
 
-@inlined
+@compiled()
 def average_prefix(
     tables: Tables, heads: Heads, state: State, token: int, at: int, out: Floats
 ) -> None:
@@ -250,7 +250,7 @@ class Scratch(NamedTuple):
     found: Ints
 
 
-@inlined
+@compiled()
 def scratch(net: Network, state: State) -> Scratch:
     heads, (width, reads) = len(state.above), (len(state.features), net.tables.reads.shape[1])
     most = 0
