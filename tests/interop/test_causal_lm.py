@@ -140,7 +140,7 @@ def test_heads_that_do_not_just_fade(change: Any) -> None:
         truth.assert_close(output.logits[0][:, NEXT], wanted(model, ids[0].tolist()))
 
 
-@pytest.mark.parametrize("penalty", [64.0, 0.5, 2.0**-6])
+@pytest.mark.parametrize("penalty", [64.0, 2.0, 0.5])
 @pytest.mark.parametrize("placed", [True, False])
 def test_all_units_that_are_active_are_run(penalty: float, placed: bool) -> None:
     """Also where fines are too small, so that units of other groups are active."""
@@ -166,6 +166,8 @@ def test_all_units_that_are_active_are_run(penalty: float, placed: bool) -> None
     for parameter in (layer.slopes, layer.bias1, layer.amplitude, layer.codes):
         parameter.normal_()
     layer.penalty[:] = penalty
+    table[:, 7], layer.slopes[:, 1] = 1.0, 0.0  # so that units see as much as they possibly can
+    layer.slopes[:], layer.bias1[:] = layer.slopes.abs(), layer.bias1.abs() / 4
     attention = Attention(
         RankOneConfig(hidden_size=dim, attention="softmax", num_attention_heads=2)
     ).requires_grad_(False)
