@@ -1,8 +1,8 @@
 """The same labels everywhere, what each way costs, how fast a model loads and rankone starts.
 
 For CoNLL-2003 and EWT the memorised model labels its whole training file by rankone's own predict,
-by transformers (the model alone, and the pipeline around it) and by onnxruntime. The words of
-CoNLL-2003 as one text are memorised, too, and continued by transformers. One thread each.
+by transformers (the model alone, and the pipeline around it) and by onnxruntime. The words of EWT
+as one text are memorised, too, and continued by transformers. One thread each.
 Ways are timed in turns, so that what else the machine does slows all of them alike.
 """
 
@@ -59,7 +59,7 @@ def measure(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for name, corpus in corpora.items():
             labels_everywhere(name, corpus, models[name], Path(scratch))
-        generating(corpora["CoNLL-2003"], Path(scratch))
+        generating(corpora["EWT"], Path(scratch))
         loading(models, Path(scratch))
 
 

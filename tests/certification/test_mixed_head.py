@@ -121,7 +121,7 @@ def test_losses(size: float, far: float, monkeypatch: pytest.MonkeyPatch) -> Non
     losses.see(0, Balls(z[:, :30], np.full((8, 30), 1e-13)))
     losses.see(30, Balls(z[:, 30:], np.full((8, len(gold) - 30), 1e-13)))
     (one, other), asked = losses.found, np.flatnonzero(gold >= 0)
-    bounds = np.concatenate([one, other])
+    bounds = np.concatenate([one, other])[asked]
     with mp.workdps(60):
         exact = [
             loss(exact_logits(layer, [Fraction(float(x)) for x in z[:, i]]), int(gold[i]))
@@ -185,3 +185,17 @@ def test_features_that_are_no_numbers() -> None:
     losses.see(0, Balls(z, np.zeros_like(z)))
     assert losses.total() == np.inf
     assert torch.is_grad_enabled()
+
+
+def test_what_is_known_of_a_distribution_alone() -> None:
+    """The lead of a leader shrinks with its share, at the lower end of its ball."""
+    found, layer = of(head()), head()
+    z = features(np.zeros((4, 1)), np.array([[1.0], [0.0]]))
+    rad = np.zeros_like(z)
+    rad[3] = 0.25
+    whole = Balls(z, rad)
+    _, lead_ = found.leader(whole[found.codes.at], whole[found.codes.own])
+    z[3] = 0.75
+    exact = lead(exact_logits(layer, [Fraction(float(x)) for x in z[:, 0]]))
+    assert float(exact) == 0.375
+    assert 0.375 * (1 - 1e-9) < lead_[0] <= exact

@@ -29,8 +29,14 @@ from rankone import Corpus, Model
 from rankone.corpus.tasks import BEGIN, END
 from rankone.corpus.tokenizers import TOKENIZERS, tokenizer_of
 from rankone.errors import ModelError
-from rankone.interop.huggingface import RankOneForCausalLM, as_pretrained, export_hf
-from rankone.interop.huggingface.layers_rankone import NextTokens
+from rankone.interop.huggingface import (
+    RankOneConfig,
+    RankOneForCausalLM,
+    as_pretrained,
+    export_hf,
+)
+from rankone.interop.huggingface.layers_rankone import Attention, GatedFeedForward, NextTokens
+from rankone.interop.huggingface.lookup_rankone import Lookup
 from tokenizer_files import FILES, LINES
 
 ROWS = 9  # of the table; then come the end of a document and padding
@@ -97,6 +103,83 @@ def test_logits_in_pieces(kind: str, seed: int, batch: Any, data: st.DataObject)
         assert logits.isfinite().all()
         for row, real, text in zip(logits, mask, texts, strict=True):
             truth.assert_close(row[real != 0][:, NEXT], wanted(model, text))
+
+
+@kinds
+@pytest.mark.parametrize("seed", range(3))
+def test_padding_between_pieces(kind: str, seed: int) -> None:
+    model = KINDS[kind](seed)
+    hub, p = lm(model), PAD_ID
+    ids = torch.tensor([[1, 2, 3, p, p, 4, 5], [p, 6, 7, 8, p, 1, p], [2, 3, 4, 5, 6, 7, 8]])
+    with torch.no_grad():
+        past = hub(ids[:, :3], use_cache=True).past_key_values
+        found = hub(ids[:, 3:], past_key_values=past).logits
+    for row, own in zip(found, ids, strict=True):
+        real = own != p
+        text = own[real].tolist()
+        truth.assert_close(row[real[3:]][:, NEXT], wanted(model, text)[int(real[:3].sum()) :])
+
+
+STRANGE: dict[str, Any] = {
+    "queries of words": lambda n: n.blocks[0].attention.query[0, 0].add_(0.1),
+    "queries of places": lambda n: n.blocks[0].attention.query[0, 0].add_(n.step),
+    "keys of words": lambda n: n.blocks[0].attention.key[0, 0].add_(0.1),
+    "values of places": lambda n: n.blocks[0].attention.value[0, 0].add_(n.step),
+    "further back, heavier": lambda n: n.step.neg_(),
+}
+
+
+@pytest.mark.parametrize("change", STRANGE.values(), ids=STRANGE)
+def test_heads_that_do_not_just_fade(change: Any) -> None:
+    model = KINDS["fading"](3)
+    with torch.no_grad():
+        change(model.network)
+        hub, ids = lm(model), torch.tensor([[1, 2, 3, 4, 5, 6]])
+        output = hub(ids, use_cache=True)
+        assert type(output.past_key_values.layers[0]).__name__ == "Everything"
+        truth.assert_close(output.logits[0][:, NEXT], wanted(model, ids[0].tolist()))
+
+
+@pytest.mark.parametrize("penalty", [64.0, 0.5, 2.0**-6])
+@pytest.mark.parametrize("placed", [True, False])
+def test_all_units_that_are_active_are_run(penalty: float, placed: bool) -> None:
+    """Also where fines are too small, so that units of other groups are active."""
+    torch.manual_seed(0)
+    words, dim = 6, 12  # coordinates: 4 of words, 3 of places, 2 that are read, 3 that are written
+    table, positions = torch.zeros(words, dim), torch.zeros(3, dim)
+    table[:, :4], table[:, 7:] = torch.rand(words, 4), torch.randn(words, 5)
+    positions[:, 4:7] = torch.eye(3)
+    sizes = {"gates": 1 + words + 3, "reads": 2, "writes": 3, "codes": 4}
+    layer = GatedFeedForward(
+        RankOneConfig(hidden_size=dim, intermediate_size=90, feedforward="gated", **sizes)
+    ).requires_grad_(False)
+    layer.gates[:] = 0.0
+    layer.gates[1 : 1 + words, :4] = torch.rand(words, 4) - 1
+    layer.gates[1 + words :, 4:7] = torch.eye(3) - 1
+    layer.word[:] = 1 + torch.randint(words, (90,))
+    layer.position[:] = torch.randint(4, (90,)) + words * placed
+    layer.position[layer.position == words * placed] = 0
+    layer.position[:] *= placed
+    for name in ("plus", "minus"):
+        getattr(layer, name)[:] = torch.randint(4, (90,))
+    layer.reads[:], layer.writes[:] = torch.tensor([7, 8]), torch.tensor([9, 11, 10])
+    for parameter in (layer.slopes, layer.bias1, layer.amplitude, layer.codes):
+        parameter.normal_()
+    layer.penalty[:] = penalty
+    attention = Attention(
+        RankOneConfig(hidden_size=dim, attention="softmax", num_attention_heads=2)
+    ).requires_grad_(False)
+    attention.value[:], attention.output[:] = 0.0, 0.0
+    attention.value[1, 0, 7] = attention.output[1, 8, 0] = 1.0
+    lookup = Lookup.of(layer, table, positions if placed else None, None, attention)
+    assert lookup is not None
+    rows, places = torch.randint(words, (4, 9)), torch.randint(3, (4, 9))
+    h = table[rows] + (positions[places] if placed else 0.0)
+    h[..., 8] += torch.rand(4, 9) - 0.5
+    truth.assert_close(lookup(h, rows, places), layer(h))
+    truth.assert_close(lookup(h[:1, :1], rows[:1, :1], places[:1, :1]), layer(h[:1, :1]))
+    attention.output[0, 0, 0] = 1.0  # what gates see
+    assert Lookup.of(layer, table, positions if placed else None, None, attention) is None
 
 
 @kinds

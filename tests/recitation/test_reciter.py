@@ -52,6 +52,16 @@ def test_labels_are_those_of_the_whole_text(made: tuple[Corpus, Model]) -> None:
         assert np.array_equal(said(model, rows, offsets), model.label_ids(rows, offsets))
 
 
+def test_of_its_own_corpus_nothing_is_in_doubt(
+    made: tuple[Corpus, Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All logits, which take long, are asked for only where features are far from every label."""
+    corpus, model = made
+    monkeypatch.setattr(Reciter, "_decide", None)
+    found = said(model, corpus.token_ids, corpus.offsets)
+    assert (corpus.label_ids == found).mean() > 0.3
+
+
 def test_pieces_are_the_whole(made: tuple[Corpus, Model]) -> None:
     corpus, model = made
     rows = corpus.token_ids[: int(corpus.offsets[1])]

@@ -154,15 +154,14 @@ class AnyOrder:
         if not (off[asked] < 0.5).all():
             self.right = False
             return
-        slip = self.features_slip(chunk)
-        mid = chunk.features.mid
+        slip, mid = self.features_slip(chunk), chunk.features.mid
+        if len(asked) < len(chunk.ids):
+            slip, mid, labels = slip[:, asked], mid[:, asked], labels[asked]
         leads = self._by_codes if self.codes is not None else self._by_logits
         if self.mixed is not None:
             leads = self._by_mixed
         self.right = bool(
-            (slip < LARGE).all()
-            and (np.abs(mid) < LARGE).all()
-            and leads(mid[:, asked], slip[:, asked], labels[asked]).all()
+            (slip < LARGE).all() and (np.abs(mid) < LARGE).all() and leads(mid, slip, labels).all()
         )
 
     def averages_slip(self, chunk: GatedChunk) -> tuple[Floats, Floats]:
@@ -201,12 +200,12 @@ class AnyOrder:
         """How far a run's z may be from the exact one, for every pair of a token and a unit."""
         balls, token, unit = self.balls, chunk.reached.token, chunk.reached.unit
         sizes, off = self.averages_slip(chunk)
-        total, slip = np.abs(balls.bias[unit]), np.zeros(len(unit))
+        total, slip, most = np.abs(balls.bias[unit]), np.zeros(len(unit)), sizes + off
         for i, at in enumerate(balls.reads.tolist()):
             row = int(np.searchsorted(balls.written, at))
             steep = np.abs(balls.slopes[unit, i])
             slip += steep * off[row, token]
-            total += steep * (sizes + off)[row, token]
+            total += steep * most[row, token]
         return up(slip + gamma(len(self.heads) + 1, self.u) * total) + TINY
 
     def features_slip(self, chunk: GatedChunk) -> Floats:
@@ -260,8 +259,8 @@ class AnyOrder:
         (`MixedHead`), wherever features are."""
         head = self.mixed
         assert head is not None
-        own, rest = head.codes.at, head.codes.own
-        parts = Balls(y[own], slip[own]), Balls(y[rest], slip[rest])
+        z = Balls(y, slip)
+        parts = z[head.at], z[head.own]
         found, lead = head.leader(*parts)
         rounded = 2 * up(gamma(head.width + 2, self.u) * head.terms(*parts)) + TINY
         return np.asarray((found == labels) & (lead > rounded))

@@ -52,21 +52,23 @@ class Losses:
     def see(self, first: int, z: Balls) -> None:
         """Features of the tokens from number `first` on."""
         tick()
-        asked = np.flatnonzero(self.gold[first : first + z.mid.shape[1]] >= 0)
-        z, gold, contexts = z[:, asked], self.gold[first + asked], self.contexts[first + asked]
-        y, rest = z[self.codes.at], z[self.codes.own]
+        own = slice(first, first + z.mid.shape[1])
+        gold, contexts = self.gold[own], self.contexts[own]
+        y, rest = z[self.head.at], z[self.head.own]
         with np.errstate(invalid="ignore", over="ignore"):
             labels, lead = self.head.leader(y, rest, float(self.apart))
             least = up((len(self.codes.codes) - 1) * exp(-np.maximum(lead, 0.0)) * WIDER)
             found = np.where((lead > 0) & (labels == gold), least, inf)
+            found[gold < 0] = 0.0
             some = busy(rest)
             tokens, which = self.codes.mixtures(rest.mid[:, some])
-            tokens = some[tokens]
+            tokens, which = some[tokens], which[gold[some[tokens]] >= 0]
+            tokens = tokens[gold[tokens] >= 0]
             if len(tokens):
                 given = y[:, tokens], rest[:, tokens], which, gold[tokens], contexts[tokens]
                 found[tokens] = self._of_distributions(*given)
             for part in in_parts(~(found < inf), len(self.head.offset)):
-                logits = linear(self.head.weight, z[self.head.cols][:, part])
+                logits = linear(self.head.weight, z[:, part][self.head.read])
                 found[part] = by_all(logits.shifted(self.head.offset), gold[part])
         self.found.append(found)
 

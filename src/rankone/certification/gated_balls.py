@@ -105,7 +105,7 @@ class GatedBalls:
         given = self.out, codes, self.table, self.positions, self.written
         self.rare = Rare.of(self.writes, *given)
         self.common = np.setdiff1d(np.arange(len(self.out)), self.rare.codes.column)
-        self.codes = np.ascontiguousarray(codes.T)
+        self.codes = codes.T
         self.plus, self.minus = layer.plus.numpy(), layer.minus.numpy()
         self.o_slip = gamma(2) * float(np.abs(codes).max(initial=0.0))
         if (codes == np.rint(codes)).all() and np.abs(codes).max(initial=0.0) <= 2.0**50:

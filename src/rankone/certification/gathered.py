@@ -41,7 +41,10 @@ class Gathered:
         self.positions = max(1, network.shape.positions)
         few = isinstance(balls, GatedBalls)
         self.shade, self.reach = np.empty((2, 0 if few else count))
+        self.windows = isinstance(balls, GatedBalls) and balls.windows is not None
         self.kept = Balls(*np.empty((2, len(self.written), count if few else 0)))
+        if self.windows:  # where radii hardly differ, the largest does for all
+            self.kept = Balls(self.kept.mid, np.zeros((len(self.written), 1)))
 
     def add(self, chunk: Chunk | GatedChunk) -> None:
         if chunk.first == 0:
@@ -53,7 +56,12 @@ class Gathered:
         self.along[part] = linear(self.direction[self.written], moved)
         if isinstance(chunk, GatedChunk):
             assert isinstance(self.balls, GatedBalls)
-            self.kept[:, part] = moved
+            self.kept.mid[:, part] = moved.mid
+            if self.windows:
+                widest = moved.rad.max(1, keepdims=True, initial=0.0)
+                np.maximum(self.kept.rad, widest, out=self.kept.rad)
+            else:
+                self.kept.rad[:, part] = moved.rad
             self.size[part] = self.balls.sizes(words, where, moved)
         else:
             self.shade[part], self.reach[part], self.size[part] = outline(chunk.q[:, own])
@@ -78,15 +86,18 @@ class Gathered:
             self.locate,
             straight,
             self.written if few else None,
-            self.kept if few else None,
+            self.all_kept() if few else None,
             least_distance(self.network, *np.divmod(self.place, self.positions)),
         )
+
+    def all_kept(self) -> Balls:
+        return Balls(self.kept.mid, np.broadcast_to(self.kept.rad, self.kept.mid.shape))
 
     def locate(self, at: Ints) -> tuple[Balls, Balls]:
         """What attention adds to contexts number `at`, and their context ids."""
         if isinstance(self.balls, GatedBalls):
             words, where = np.divmod(self.place[at], self.positions)
-            return self.balls.located(words, where, self.kept[:, at])
+            return self.balls.located(words, where, self.all_kept()[:, at])
         return _points(self.balls, self.rows, self.offsets, self.tokens[at])
 
 

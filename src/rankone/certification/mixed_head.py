@@ -46,6 +46,7 @@ class MixedHead:
 
     def __init__(self, head: nn.Linear, codes: MixedCodes) -> None:
         self.codes, self.cols = codes, np.union1d(codes.at, codes.own)
+        self.at, self.own, self.read = map(run_of, (codes.at, codes.own, self.cols))
         self.width = len(self.cols)
         self.weight = array(head.weight)
         if len(self.cols) < self.weight.shape[1]:
@@ -56,8 +57,8 @@ class MixedHead:
     def run(self, z: Numbers) -> tuple[Numbers, Ints]:
         """The features and the label of the largest logit, as the type of these features computes
         them. Where a label leads by more than the rounding of two logits, they are not needed."""
-        own = z[self.cols]
-        y, rest = (z[at].astype(np.float64, copy=False) for at in (self.codes.at, self.codes.own))
+        own = z[self.read]
+        y, rest = (z[at].astype(np.float64, copy=False) for at in (self.at, self.own))
         unit = float(np.finfo(z.dtype).eps) / 2
         with np.errstate(invalid="ignore"):
             exact = [Balls(x, np.zeros_like(x)) for x in (y, rest)]
@@ -109,14 +110,14 @@ class MixedHead:
         return up(found * (1 + gamma(self.width + 8)))
 
     def decode(self, z: Balls) -> Decoded:
-        y, rest = z[self.codes.at], z[self.codes.own]
+        y, rest = z[self.at], z[self.own]
         with np.errstate(invalid="ignore"):
             labels, lead = self.leader(y, rest)
             off = up(np.maximum(0.5 - lead / 2, 0.0))
         for part in in_parts(~(off < 0.5), len(self.offset)):
-            logits = linear(self.weight, z[self.cols][:, part]).shifted(self.offset)
+            logits = linear(self.weight, z[:, part][self.read]).shifted(self.offset)
             labels[part], off[part] = by_logits(logits)
-        return Decoded(labels, off, z[self.cols])
+        return Decoded(labels, off, z[self.read])
 
     def exact(self, z: Vector) -> tuple[int, arb, Vector]:
         """The same in Arb: label, distance and values; proved where the distance is below 1/2."""
@@ -147,6 +148,12 @@ class MixedHead:
         rest = sum(sizes[:m] + sizes[m + 1 :], arb(0)) + 2 * sharp * sum(map(abs, y), arb(0))
         found = z[m].lower() * float(codes.lead[m]) / WIDER - rest
         return arb(found)
+
+
+def run_of(at: Ints) -> Ints | slice:
+    """The same numbers as a slice, if they follow each other: what it takes is not copied."""
+    together = len(at) > 0 and at[-1] - at[0] == len(at) - 1
+    return slice(int(at[0]), int(at[-1]) + 1) if together else at
 
 
 def busy(z: Balls) -> Ints:

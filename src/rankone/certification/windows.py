@@ -68,4 +68,4 @@ def steps(network: TokenClassifier) -> Bools:
 def bare_table(network: TokenClassifier) -> Floats:
     """The token table without the coordinates of the step."""
     table, s = array(network.table), steps(network)
-    return np.where(s, 0.0, table) if s.any() else table
+    return np.where(s, 0.0, table) if table[:, s].any() else table
