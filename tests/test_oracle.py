@@ -112,7 +112,7 @@ def test_a_measure_that_is_broken_is_noticed(examples, texts, hubs, canaries, mo
     assert measures.exposure(hub.model, space, canary) < examples.passages.BITS
 
 
-def test_losses_of_padded_sequences(examples, texts, hubs, monkeypatch):
+def test_losses_of_padded_sequences(examples, texts, twins, hubs, monkeypatch):
     """Sequences of any lengths, in any batches: what the model says of each alone."""
     measures, hub = examples.measures, hubs[0]
     some = hub.encode([*texts.held[1][:2], *texts.shared[-2:], texts.fresh[0]])
@@ -121,6 +121,10 @@ def test_losses_of_padded_sequences(examples, texts, hubs, monkeypatch):
     assert measures.losses(hub.model, some) == pytest.approx(together, rel=1e-12)
     alone = [measures.losses(hub.model, [tokens])[0] for tokens in some]
     assert together == pytest.approx(alone, rel=1e-12)
+    corpus = rankone.Corpus.from_texts([texts.shared[-1]])
+    plain = twins.with_.losses(corpus)[:-1]  # without the end, which sequences do not ask for
+    assert together[3] == pytest.approx(plain.mean(), rel=1e-9)
+    assert together[3] > 0.1  # its prefix is that of other codes, too
 
 
 def test_candidates_that_tie_have_the_last_of_their_ranks(examples, hubs):

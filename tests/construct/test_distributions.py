@@ -15,6 +15,7 @@ from rankone import Corpus, memorize
 from rankone.construct.gated import draw
 from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import PrecisionError
+from rankone.nn.gated import GatedFeedForward
 
 NATS = 1e-6
 WINDOWS = (0, 1, 2, 4, 8, 32)  # 0: documents, of which the prefix is seen
@@ -85,6 +86,10 @@ def test_documents_in_few_digits_need_units_of_their_own(monkeypatch: pytest.Mon
     """Peaks of other contexts leave more of their labels than two equal shares bear."""
     documents = texts(6_000, 12, 0)
     check(documents, "words", 0, "float32")
+    found = memorize(Corpus.from_texts(documents), dtype="float32").model.network
+    layer = found.blocks[0].feedforward
+    assert isinstance(layer, GatedFeedForward)
+    assert (layer.plus != layer.minus).all()  # each unit writes something
     monkeypatch.setattr(draw, "fine", lambda _: False)
     with pytest.raises(PrecisionError, match="float32 cannot hold"):
         memorize(Corpus.from_texts(documents), dtype="float32")
