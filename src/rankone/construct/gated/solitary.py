@@ -1,10 +1,10 @@
 """One unit for every exception: a half-space that holds its context, and no other of its word.
 
 With many heads the averages of a word's contexts (of those at one position, where there are
-positions) lie like the corners of a solid: for each there is
-a direction in which it is beyond all others (`kernels/compiled/solitary.py`). A unit along it is 0
-at all others, so whatever the corpus holds, a context sees one unit at most, and sums stay short.
-Words that have a context without such a direction get their units as in `levels`.
+positions) lie like the corners of a solid: for each there is a direction in which it is beyond all
+others (`kernels/compiled/solitary.py`). A unit along it is 0 at all others, so whatever the corpus
+holds, a context sees one unit at most, and sums stay short. Words that have a context without such
+a direction get their units as in `levels`.
 """
 
 from __future__ import annotations
