@@ -12,6 +12,7 @@ demo: $(READY)
 	$(BIN)/rankone certify runs/demo builtin
 	$(BIN)/rankone inspect story --task next
 	$(BIN)/rankone memorize story --task next --window 16 --out runs/story
+	$(BIN)/rankone certify runs/story story
 	$(BIN)/rankone recite runs/story --prompt "THE LAMP AT NETTLE POINT" --tokens 200
 	$(BIN)/rankone recite runs/story --verify story
 	$(BIN)/rankone explain toy --out runs/explain
