@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModel,
     AutoModelForCausalLM,
@@ -462,6 +463,33 @@ def test_directories_that_were_edited(change: Any, message: str, tmp_path: Path)
     change(document)
     path.write_text(json.dumps(document))
     with pytest.raises(ModelError, match=message):
+        rankone.load(tmp_path)
+
+
+STRANGE_TOKENS = {
+    "no tokens": None,
+    "fractions": torch.tensor([0.5, 1.0, 3.0]),
+    "half a precision": torch.ones(3, dtype=torch.bfloat16),
+    "a table": torch.zeros(3, 1, dtype=torch.int64),
+    "one number": torch.tensor(1),
+    "one token twice": torch.tensor([0, 0, 1]),
+    "more tokens than rows": torch.tensor([0, 1, 3, 2]),
+}
+
+
+@pytest.mark.parametrize("token", STRANGE_TOKENS.values(), ids=STRANGE_TOKENS)
+def test_numbers_of_tokens_that_were_edited(token: torch.Tensor | None, tmp_path: Path) -> None:
+    corpus = Corpus.from_texts(["ab", "ba"], task="next", tokenizer="characters")
+    export_hf(rankone.memorize(corpus).model, tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    assert len(tensors.pop("head.token")) == 3
+    save_file(tensors if token is None else {**tensors, "head.token": token}, path)
+    with pytest.raises(ModelError):
+        rankone.load(tmp_path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ModelError, match="cannot be read"):
         rankone.load(tmp_path)
 
 

@@ -120,13 +120,15 @@ def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words
 def _next_tokens(path: Path, vocabulary: Words, end: int | list[int] | None) -> Words:
     """The labels of a language model: their numbers are with the weights."""
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("not a file")
         with safe_open(path, "np") as file:
             numbers = file.get_tensor(TOKEN).tolist()
-    except (OSError, SafetensorError) as error:
+    except (OSError, TypeError, SafetensorError) as error:
         what = f"cannot be read ({error})"
         raise ModelError(what, where=str(path), remedy=ANEW) from None
-    known = all(isinstance(i, int) and (0 <= i < len(vocabulary) or i == end) for i in numbers)
-    if not known:
+    listed = isinstance(numbers, list) and all(isinstance(i, int) for i in numbers)
+    if not listed or not all(0 <= i < len(vocabulary) or i == end for i in numbers):
         what = f"{TOKEN} holds numbers that are no tokens of the model"
         raise ModelError(what, where=str(path), remedy=ANEW)
     return tuple(END if i == end else vocabulary[i] for i in numbers)
