@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,9 @@ def test_what_is_said_of_a_text(run: Run, roses: Path, tmp_path: Path) -> None:
         "next token, and the most frequent one leads, so 2 tokens stay wrong"
     ) in " ".join(answer.out.split())
     assert "only one document" not in answer.out
+    assert re.search(
+        r"bits per token *│ *0.2857", answer.out
+    )  # 4 of 14 tokens are tosses of a coin
     assert "on line" not in answer.out
     report = run("memorize", roses, *HOW, "--json").json
     assert (report["asked"], report["wrong"], report["unavoidable"]) == (14, 2, 2)

@@ -60,6 +60,7 @@ def test_distributions_are_relative_frequencies(window, dtype):
             entropy -= count * np.log(count / n)
         total += n
     assert abs(loss - entropy) / total < 1e-6
+    assert result.bits == pytest.approx(entropy / total / np.log(2), abs=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

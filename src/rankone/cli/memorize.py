@@ -141,6 +141,7 @@ def _show(result: Memorized, remarks: list[str], asked: str) -> None:
         [
             (f"{unit} right", f"{right:,} of {result.asked:,} ({result.accuracy:.4%})"),
             (f"{unit} wrong", f"{result.wrong:,} ({result.unavoidable:,} unavoidable)"),
+            *([] if result.bits is None else [("bits per token", f"{result.bits:.4g}")]),
             ("hidden units", units),
             ("parameters", f"{result.parameters:,} (paper: {result.paper_parameters:,})"),
             ("largest output error", f"{result.max_error:.1e} (0.5 would be wrong)"),

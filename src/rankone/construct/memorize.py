@@ -188,6 +188,7 @@ def memorize(
         sentences=sentences,
         wrong=fast.wrong,
         unavoidable=fast.unavoidable,
+        bits=problem.bits,
         hidden_units=shape.hidden * shape.depth,
         least_units=draft.least_units if isinstance(draft, GatedDraft) else None,
         parameters=sum(p.numel() for p in network.parameters()),

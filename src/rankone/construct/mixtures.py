@@ -52,6 +52,14 @@ class Mixtures:
     def __len__(self) -> int:
         return len(self.first) - 1
 
+    def surprises(self, labels: Ints) -> Floats:
+        """-log of the share of the label of every token that wants a distribution."""
+        tokens = np.flatnonzero((self.of >= 0) & (labels >= 0))
+        size = int(labels.max(initial=0)) + 1
+        own = np.repeat(np.arange(len(self)), np.diff(self.first))
+        keys = own * size + self.label  # in order, as labels of each distribution are
+        return -self.log[np.searchsorted(keys, self.of[tokens] * size + labels[tokens])]
+
     def columns(self, labels: int, wanted: Ints, lead: float) -> Floats:
         """What each distribution adds to the logits of all labels, (labels, distributions): those
         that do not occur get 0. ``wanted[m]`` leads, by `lead` at least: of labels that are equally

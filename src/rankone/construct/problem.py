@@ -123,6 +123,17 @@ class Problem:
         return np.where(self.mixtures.of >= 0, count + self.mixtures.of, self.labels)
 
     @property
+    def bits(self) -> float | None:
+        """The conditional entropy of the next token, given its context: what any model of it pays
+        at least, in bits per token that is asked. None for other tasks, or if only the most
+        frequent token is wanted."""
+        if self.mixtures is None:
+            return None
+        asked = self.labels >= 0
+        surprise = self.mixtures.surprises(joined([part.label_ids for part in self.parts]))
+        return float(surprise.sum() / max(1, asked.sum()) / np.log(2))
+
+    @property
     def kinds(self) -> int:
         """How many different things may be wanted."""
         more = 0 if self.mixtures is None else len(self.mixtures)

@@ -36,6 +36,7 @@ class Report(TypedDict, total=False):
     wrong: Count
     ceilings: dict[str, Ceiling]
     unavoidable: Count
+    bits: float | None
     margin: float
 
 
@@ -259,6 +260,8 @@ def _figures(report: Report) -> Rows:
             rows.append((title, f"{ceilings[name]['accuracy']:.4%}"))
     if "unavoidable" in report:
         rows.append(("wrong in any model", f"{report['unavoidable']:,}"))
+    if report.get("bits") is not None:
+        rows.append(("bits per token, at least", f"{report['bits']:.4g}"))
     if "margin" in report:
         rows.append(("margin (labels are 1 apart)", f"{report['margin']:.6f}"))
     return rows
