@@ -16,6 +16,7 @@ import numpy as np
 
 from rankone.arrays import Floats, Ints, Singles
 from rankone.construct.gated.levels import fit_levelled, level
+from rankone.construct.gated.margins import widest_margin
 from rankone.construct.gated.units import MEAN_SIZE, Contexts, Fitting, Groups, Units
 from rankone.deadline import tick
 
@@ -26,18 +27,27 @@ SMALL = 512  # contexts of a word: fewer are compared one by one, others by prod
 HELD = 1 << 21  # products of matrices that a thread holds at once: they stay in the cache
 PARTS = 4  # that a thread gets of the points of a word, one after the other
 FLOOR = 1e-6  # of the largest variance: the whitening of a large word stretches no further
+HARD = 0.1  # off: then it is worth while to look for the widest margin
+FEW_HARD = 256  # contexts of a word: more are left as they are
 EXACT = 1e-7  # how far a unit may be off that writes the coordinate of a distribution
 
 
 @dataclass(frozen=True)
 class Sides:
     """Slopes of units (a row each), bias and amplitude, and how far what they write may be off,
-    relative to 1. Infinite where there is no half-space."""
+    relative to 1, about. Infinite where there is no half-space."""
 
     slopes: Floats
     bias: Floats
     amplitude: Floats
     off: Floats
+
+    def improved(self, at: Ints, others: Sides) -> Sides:
+        """Those of `others` at these rows, where they are less off."""
+        better = others.off < self.off[at]
+        for name in self.__annotations__:
+            getattr(self, name)[at[better]] = getattr(others, name)[better]
+        return self
 
     @classmethod
     def everywhere(cls, count: int, heads: int) -> Sides:
@@ -158,7 +168,20 @@ def sides_of(a: Floats, points: Ints, noise: Floats, fitting: Fitting) -> Sides:
         slopes, every = s.astype(np.float64) * scale, True
     else:
         slopes, nearest, every = _large(centred, points)
-    return _scaled(a, points, slopes, nearest, noise, fitting, every)
+    found = _scaled(a, points, slopes, nearest, noise, fitting, every)
+    hard = np.flatnonzero(~(found.off <= HARD))
+    if not 0 < len(hard) <= FEW_HARD:
+        return found
+    return found.improved(hard, _widest(a, points[hard], noise, fitting))
+
+
+def _widest(a: Floats, points: Ints, noise: Floats, fitting: Fitting) -> Sides:
+    """The same with the widest margins there are, which takes longer."""
+    slopes = np.zeros((len(points), a.shape[1]))
+    for i, point in enumerate(points.tolist()):
+        tick()
+        slopes[i] = widest_margin(a, point)
+    return _scaled(a, points, slopes, points[:, None], noise, fitting, every=True)
 
 
 def _large(centred: Floats, points: Ints) -> tuple[Floats, Ints, bool]:
@@ -243,7 +266,9 @@ def _scaled(
         slopes = slopes * gain[:, None]
         value = gain * own + bias
         sizes = np.abs(slopes * a[points]).sum(1) + np.abs(bias)
-        slip = np.abs(slopes).sum(1) * noise[points] + fitting.unit * (a.shape[1] + 1) * sizes
+        # Roundings of different heads do not all go one way: a bound for any of them is far off.
+        slip = np.sqrt((slopes**2).sum(1)) * noise[points]
+        slip += fitting.unit * np.sqrt(a.shape[1] + 1) * sizes
         off = np.where((ahead > 0) & np.isfinite(value), slip / value, np.inf)
     bad = ~np.isfinite(off)
     slopes[bad], bias[bad], value[bad] = 0.0, 0.0, 1.0
