@@ -18,13 +18,18 @@ from tests.certification.gated_models import changed, layer_of
 import rankone
 from rankone import Corpus
 from rankone.certification import Outcome
+from rankone.certification.any_order import AnyOrder
 from rankone.certification.ball_arithmetic import Balls
+from rankone.certification.exact_scores import fading
 from rankone.certification.float_balls import FloatBalls
 from rankone.certification.gated_balls import GatedBalls
+from rankone.certification.referee import Referee, precision
+from rankone.certification.told_apart import least_distance
 from rankone.certification.window_averages import Powers, WindowAverages
 from rankone.certification.windows import placeless
 from rankone.errors import CorpusError, ModelError
 from rankone.nn import Model, TokenClassifier
+from rankone.nn.arb_network import in_balls
 
 TEXTS = ("the cat and the dog and the cat sat", "a dog and the cat", "a dog and a dog sat")
 
@@ -249,3 +254,94 @@ def test_a_changed_token_is_not_certified() -> None:
     found = rankone.certify(model, replace(corpus, label_ids=ids))
     assert found.outcome is Outcome.REFUTED
     assert "is labelled" in str(found.reason)
+
+
+def test_the_step_does_not_tell_words_apart() -> None:
+    """A word's number there is added to the place: context ids are taken without it."""
+    model, corpus = memorized(4)
+    rows = np.arange(len(model.vocabulary))
+
+    def told(network: TokenClassifier) -> None:
+        assert network.step is not None
+        network.table[1] = network.table[0]
+        network.table[1, int(network.step.nonzero()[0])] = 1.0
+
+    assert least_distance(model.network, rows, rows * 0) == 1
+    other = changed(model, told)
+    assert least_distance(other.network, rows, rows * 0) == 0
+    found = check(other, corpus)
+    assert found.mapping is not Outcome.UNDECIDED
+
+
+def test_two_words_that_are_one() -> None:
+    """What only their keys tell apart is seen by none of them where they stand alone."""
+    corpus = Corpus.from_texts(["xab", "yab"], tokenizer="characters", window=2)
+
+    def same(network: TokenClassifier) -> None:
+        rows = [corpus.vocabulary.index(c) for c in "xy"]
+        network.table[rows[1]] = network.table[rows[0]]
+
+    model = changed(rankone.memorize(corpus).model, same)
+    found = check(model, corpus)
+    assert found.mapping is Outcome.REFUTED  # <begin> x and <begin> y
+
+
+@pytest.mark.parametrize("change", [None, keys_of_words])
+def test_the_referee_sees_the_same_window(change: Any) -> None:
+    """Context ids and features in Arb lie in the balls of float64, and are no other ones."""
+    model, corpus = memorized(4)
+    model = model if change is None else changed(model, change)
+    rows = model.rows(corpus.vocabulary)[corpus.token_ids]
+    referee = Referee(model.network, rows, corpus.offsets, 128, lambda *_: None)
+    balls = GatedBalls.of(model.network)
+    assert balls is not None
+    (chunk,) = balls.run(rows, corpus.offsets)
+    _, q = balls.located(chunk.ids, chunk.positions * 0, chunk.moved)
+    with precision(128):
+        net = in_balls(model.network)
+        for token in range(len(rows)):
+            ids, k = referee.place(token)
+            assert len(ids) == k + 1 <= 4
+            for exact, found in (
+                (net.context_id(ids, k), q),
+                ([net.features(ids, k)[i] for i in balls.out.tolist()], chunk.features),
+            ):
+                for i, x in enumerate(exact):
+                    off = abs(x - float(found.mid[i, token]))
+                    assert off <= float(found.rad[i, token]) + 1e-30
+
+
+def test_runs_in_any_order() -> None:
+    """Of a window n tokens count, and scores must be exact for all places."""
+    model, corpus = memorized(4)
+    rows = model.rows(corpus.vocabulary)[corpus.token_ids]
+    balls = GatedBalls.of(model.network)
+    assert balls is not None
+    gold = np.zeros(len(rows), np.int64)
+    order = AnyOrder.of(model.network, balls, gold, corpus.longest)
+    assert order is not None
+    (chunk,) = balls.run(rows, corpus.offsets)
+    sizes, bound = order.averages_slip(chunk)
+    table = model.network.table.detach().numpy()
+    assert balls.windows is not None
+    assert balls.windows.decays is not None
+    for row, (head, decay) in enumerate(zip(order.heads, balls.windows.decays, strict=True)):
+        for token in range(len(rows)):
+            n = min(4, int(chunk.positions[token]) + 1)
+            p = np.exp(-decay * np.arange(n)[::-1])
+            values = np.abs(table[rows[token + 1 - n : token + 1], head.value])
+            size = (p * values).sum() / p.sum()
+            assert sizes[row, token] == pytest.approx(size, rel=1e-12)
+            assert bound[row, token] == pytest.approx((2 * n + 12) * 2.0**-53 * size, rel=1e-6)
+    assert fading(model.network, balls, 1 << 50) is not None
+    assert fading(model.network, balls, 1 << 53) is None  # 3/4 of an odd place takes two bits more
+    single, _ = memorized(4, "float32")
+    less = GatedBalls.of(single.network)
+    assert less is not None
+    assert fading(single.network, less, 1 << 21) is not None
+    assert fading(single.network, less, 1 << 23) is None
+    assert rankone.certify(model, corpus).any_order
+    weak = changed(model, faded_less)
+    others = GatedBalls.of(weak.network)
+    assert others is not None
+    assert AnyOrder.of(weak.network, others, gold, corpus.longest) is None
