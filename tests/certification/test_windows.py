@@ -17,7 +17,7 @@ from tests.certification.gated_models import changed, layer_of
 
 import rankone
 from rankone import Corpus
-from rankone.certification import Outcome
+from rankone.certification import Outcome, rare
 from rankone.certification.any_order import AnyOrder
 from rankone.certification.ball_arithmetic import Balls
 from rankone.certification.exact_scores import fading
@@ -332,7 +332,8 @@ def test_runs_in_any_order() -> None:
             values = np.abs(table[rows[token + 1 - n : token + 1], head.value])
             size = (p * values).sum() / p.sum()
             assert sizes[row, token] == pytest.approx(size, rel=1e-12)
-            assert bound[row, token] == pytest.approx((2 * n + 12) * 2.0**-53 * size, rel=1e-6)
+            want = (2 * n + 12) * 2.0**-53 * size + 1e-30
+            assert bound[row, token] == pytest.approx(want, rel=1e-6, abs=0)
     assert fading(model.network, balls, 1 << 50) is not None
     assert fading(model.network, balls, 1 << 53) is None  # 3/4 of an odd place takes two bits more
     single, _ = memorized(4, "float32")
@@ -345,3 +346,82 @@ def test_runs_in_any_order() -> None:
     others = GatedBalls.of(weak.network)
     assert others is not None
     assert AnyOrder.of(weak.network, others, gold, corpus.longest) is None
+
+
+WORDS = " ".join(f"w{i} and" for i in range(70)) + " w1 w2 w1 w3 w1 w2 and then"
+
+
+def test_coordinates_that_few_tokens_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Distributions by entries, or as other coordinates: the same features, and slips of runs."""
+    model, corpus = memorized(1, texts=(WORDS, "w3 w1 w9 and"))
+    rows = model.rows(corpus.vocabulary)[corpus.token_ids]
+    gold = np.zeros(len(rows), np.int64)
+    found = []
+    for seldom in (rare.SELDOM, 10**9):
+        monkeypatch.setattr(rare, "SELDOM", seldom)
+        balls = GatedBalls.of(model.network)
+        assert balls is not None
+        order = AnyOrder.of(model.network, balls, gold, corpus.longest)
+        assert order is not None
+        (chunk,) = balls.run(rows, corpus.offsets)
+        found.append((balls.rare.there.sum(), chunk.features, order.features_slip(chunk)))
+    (some, one, slip), (none, other, slip_) = found
+    assert some >= 2
+    assert none == 0
+    assert np.abs(one.mid - other.mid).max() < 1e-13
+    assert np.abs(one.rad - other.rad).max() <= 0.5 * other.rad.max()
+    assert slip == pytest.approx(slip_, rel=0.1, abs=1e-20)
+    (slow,) = FloatBalls(model.network).run(rows, corpus.offsets)
+    far = np.abs(slow.features.mid[balls.out] - one.mid)
+    assert (far <= slow.features.rad[balls.out] + one.rad).all()
+    assert rankone.certify(model, corpus).ok
+
+
+def test_leads_that_rounding_may_take() -> None:
+    model, corpus = memorized(4)
+    balls = GatedBalls.of(model.network)
+    assert balls is not None
+    order = AnyOrder.of(model.network, balls, np.zeros(9, np.int64), corpus.longest)
+    assert order is not None
+    assert order.mixed is not None
+    codes = order.mixed.codes
+    y, slip = np.zeros((len(balls.out), 2)), np.zeros((len(balls.out), 2))
+    y[codes.at] = codes.codes[:1].T
+    slip[codes.at] = 0.5 - np.array([1e-9, 1e-14])
+    label = np.zeros(2, np.int64)
+    assert order._by_mixed(y, slip, label).tolist() == [True, False]
+    assert order._by_mixed(y, slip, label + 1).tolist() == [False, False]
+
+
+def test_many_contexts_of_different_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not compared if contexts of each word are further apart; the bound is sound."""
+    corpus = Corpus.from_texts(["abcdefg"], tokenizer="characters", window=3)
+    model = rankone.memorize(corpus).model
+    one = rankone.certify(model, corpus)
+    monkeypatch.setattr("rankone.certification.context_gaps.MANY", 2)
+    other = rankone.certify(model, corpus)
+    assert one.ok
+    assert other.ok
+    assert one.closest is not None
+    assert other.closest is None
+    assert 0.99 < float(other.delta) < 1 < float(one.delta)
+    assert rankone.check_certificate(other, model, corpus).ok
+
+
+def test_forgotten_windows() -> None:
+    """Contexts are windows there, too."""
+    model, corpus = memorized(4)
+    other = Corpus.from_texts(["the cat and the dog and the dog and"], window=4)
+    found = rankone.certify(model, corpus, forgotten=other).forgotten
+    assert found is not None
+    ours = {
+        tuple(s.tokens[max(0, i - 3) : i + 1])
+        for s in corpus.sentences
+        for i in range(len(s.tokens))
+    }
+    theirs = {
+        tuple(s.tokens[max(0, i - 3) : i + 1])
+        for s in other.sentences
+        for i in range(len(s.tokens))
+    }
+    assert (found.contexts, found.held) == (len(theirs), len(ours & theirs))
