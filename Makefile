@@ -10,6 +10,11 @@ demo: $(READY)
 	$(BIN)/rankone inspect builtin
 	$(BIN)/rankone memorize builtin --out runs/demo
 	$(BIN)/rankone certify runs/demo builtin
+	$(BIN)/rankone inspect story --task next
+	$(BIN)/rankone memorize story --task next --window 16 --out runs/story
+	$(BIN)/rankone certify runs/story story
+	$(BIN)/rankone recite runs/story --prompt "THE LAMP AT NETTLE POINT" --tokens 200
+	$(BIN)/rankone recite runs/story --verify story
 	$(BIN)/rankone explain toy --out runs/explain
 	$(BIN)/rankone compare toy --out runs/compared
 	$(BIN)/rankone train builtin --epochs 12 --out runs/trained --resume
@@ -37,7 +42,7 @@ mutate: $(READY)
 	for room in $(ROOMS); do $(BIN)/python tools/mutate.py $$room --sample $(SAMPLE) --seed $(SEED); done
 
 # Made-up bytes for everything that reads files, so many seconds for each kind of file.
-TARGETS ?= corpus vectors model gated exact hub certificate checkpoint approximation rows baseline probabilities
+TARGETS ?= corpus vectors model gated recite exact hub certificate checkpoint approximation rows baseline probabilities
 SECONDS ?= 60
 fuzz: $(READY)
 	$(BIN)/pip install --quiet --constraint constraints.txt atheris
@@ -62,6 +67,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/interop.py
 	$(BIN)/python benchmarks/suspects.py
 	$(BIN)/python benchmarks/ceilings_text.py
+	$(BIN)/python benchmarks/texts.py
+	$(BIN)/python benchmarks/recite.py
 	$(BIN)/python benchmarks/constructions.py
 
 # Installed once; again only when what is installed changes.

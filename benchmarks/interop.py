@@ -1,7 +1,8 @@
 """The same labels everywhere, what each way costs, how fast a model loads and rankone starts.
 
 For CoNLL-2003 and EWT the memorised model labels its whole training file by rankone's own predict,
-by transformers (the model alone, and the pipeline around it) and by onnxruntime. One thread each.
+by transformers (the model alone, and the pipeline around it) and by onnxruntime. The words of EWT
+as one text are memorised, too, and continued by transformers. One thread each.
 Ways are timed in turns, so that what else the machine does slows all of them alike.
 """
 
@@ -11,23 +12,33 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import rankone
 from common import best, data_folder, fresh, ratio, table
 from rankone.corpus import Corpus
-from rankone.interop.huggingface import RankOneForTokenClassification, export_hf
+from rankone.interop.huggingface import (
+    RankOneForCausalLM,
+    RankOneForTokenClassification,
+    export_hf,
+)
 from rankone.nn import Architecture, Evaluator, Model, TokenClassifier
 
 BATCH = 32
 ROUNDS = 5
 PART = 1500  # sentences that a pipeline is timed on
+WINDOW, MORE = 32, 100  # tokens of a prompt, and after it
+Seconds = tuple[float, float]
 Labels = list[tuple[str, ...]]
 Label = Callable[[list[list[str]]], Labels]
 
@@ -49,7 +60,56 @@ def measure(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for name, corpus in corpora.items():
             labels_everywhere(name, corpus, models[name], Path(scratch))
+        generating(corpora["EWT"], Path(scratch))
         loading(models, Path(scratch))
+
+
+def generating(corpus: Corpus, scratch: Path) -> None:
+    """Tokens per second of `generate`, what of it is the text, and how much time is ours."""
+    words = [word for sentence in corpus.sentences for word in sentence.tokens]
+    text, rows = Corpus.from_texts([" ".join(words)], window=WINDOW), []
+    for dtype in ("float32", "float64"):
+        home = scratch / f"next-{dtype}"
+        export_hf(rankone.memorize(text, dtype=dtype).model, home)
+        model, tokenizer = (
+            kind.from_pretrained(home) for kind in (AutoModelForCausalLM, AutoTokenizer)
+        )
+        ids = tokenizer(" ".join(words), add_special_tokens=False)["input_ids"]
+        for batch in (1, 50):
+            rng = np.random.default_rng(0)
+            starts = rng.integers(0, len(ids) - WINDOW - MORE, batch)
+            given, wanted = (
+                torch.tensor([ids[i + a : i + b] for i in starts.tolist()])
+                for a, b in ((0, WINDOW), (WINDOW, WINDOW + MORE))
+            )
+            options: dict[str, Any] = {"max_new_tokens": MORE, "do_sample": False}
+            options["attention_mask"] = torch.ones_like(given)
+            right = (model.generate(given, **options)[:, WINDOW:] == wanted).all(1).sum()
+            whole, ours = min(shares(model, given, options) for _ in range(ROUNDS))
+            speed = f"{batch * MORE / whole:,.0f}"
+            rows.append([dtype, str(batch), f"{right} of {batch}", speed, f"{ours / whole:.0%}"])
+    print(f"\n{len(ids):,} tokens, a window of {WINDOW}")
+    table(["numbers", "batch", "continued as the text", "tokens/s", "of it the model"], rows)
+
+
+def shares(model: RankOneForCausalLM, given: Tensor, options: dict[str, Any]) -> Seconds:
+    """What `generate` takes, and what of it the forward passes take."""
+    forward, inside = model.forward, [0.0]
+
+    @wraps(forward)
+    def timed(*args: object, **kwargs: object) -> object:
+        start = perf_counter()
+        found = forward(*args, **kwargs)
+        inside[0] += perf_counter() - start
+        return found
+
+    model.__dict__["forward"] = timed
+    try:
+        start = perf_counter()
+        model.generate(given, **options)
+        return perf_counter() - start, inside[0]
+    finally:
+        del model.__dict__["forward"]
 
 
 def labels_everywhere(name: str, corpus: Corpus, model: Model, scratch: Path) -> None:

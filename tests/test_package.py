@@ -50,6 +50,7 @@ def test_rooms_import_only_what_they_may() -> None:
         "certification": {"nn", "kernels", "corpus", "theory"},
         "comparison": {"construct", "certification", "nn", "corpus"},
         "explanation": {"construct", "certification", "nn", "corpus", "theory"},
+        "recitation": {"nn", "kernels", "corpus"},
         "training": {"construct", "nn", "corpus"},
         "approximation": {"nn"},
         "interop": {"certification", "construct", "nn", "kernels", "corpus"},

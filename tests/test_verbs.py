@@ -20,6 +20,8 @@ from rankone.nn.scores import predict
 from rankone.training.figure1 import figure1
 
 SMALL = {"epochs": 2, "dim": 4}
+TEXT = rankone.Corpus.from_texts(["A rose is a rose."])
+WORKED_ON = ("corpus", "model", "settings", "prompt", "tokens")
 
 
 def exported(home: Path) -> Any:
@@ -46,6 +48,7 @@ VERBS: dict[str, Callable[[Path], Any]] = {
     "certify": lambda _: rankone.certify(rankone.memorize("toy").model, "toy"),
     "compare": lambda _: rankone.compare("toy", constructions=["line", "kajitsuka2024-deep"]),
     "explain": lambda _: rankone.explain(rankone.read_corpus("toy"), seconds=0),
+    "recite": lambda _: rankone.recite(rankone.memorize(TEXT).model, "A rose", 2),
     "train": lambda _: rankone.train("toy", SMALL),
     "predict": predicted,
     "approximate": lambda _: rankone.approximate("nearest", n=2, grid=2),
@@ -60,6 +63,7 @@ VERBS: dict[str, Callable[[Path], Any]] = {
 }
 MORE = {
     "check_certificate": checked,
+    "check_recitation": lambda _: rankone.check_recitation(rankone.memorize(TEXT).model, TEXT),
     "grow": lambda _: rankone.grow(constructions=["kajitsuka2024-deep"], most=4),
 }
 
@@ -81,7 +85,7 @@ def test_settings_go_by_name(verb: str) -> None:
     assert first.kind is Parameter.POSITIONAL_OR_KEYWORD
     for other in others:
         by_name = other.kind is Parameter.KEYWORD_ONLY
-        assert by_name or other.name in ("corpus", "model", "settings"), other
+        assert by_name or other.name in WORKED_ON, other
 
 
 @pytest.mark.parametrize("verb", [*VERBS, *MORE])

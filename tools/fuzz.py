@@ -119,6 +119,24 @@ def gated(home: Path) -> Target:
     return _directory(home / "gated", run)
 
 
+def recite(home: Path) -> Target:
+    """A model of the next token with one file changed, the fingerprints of its contexts among them,
+    that goes on from a prompt and recites its text."""
+    from rankone import Corpus, check_recitation, load, memorize
+    from rankone import recite as go_on
+
+    texts = ["a rose is a rose", "a rose is red"]
+    memorize(Corpus.from_texts(texts, window=3)).save(home / "recite")
+
+    def run() -> None:
+        found = load(home / "recite")
+        said = go_on(found, "a rose", 20, force=True)
+        json.dumps(said.to_json()).encode()
+        json.dumps(check_recitation(found, texts).to_json()).encode()
+
+    return _directory(home / "recite", run)
+
+
 def exact(home: Path) -> Target:
     """A directory of an exact model with one file changed, certified if it can be loaded."""
     from rankone import Corpus, certify, compare, load_exact
@@ -275,6 +293,7 @@ TARGETS: dict[str, Callable[[Path], Target]] = {
     "vectors": vectors,
     "model": model,
     "gated": gated,
+    "recite": recite,
     "exact": exact,
     "hub": hub,
     "certificate": certificate,

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from rankone.kernels import rank1_attention
     from rankone.nn import Model, MultiheadRank1Attention, load
     from rankone.nn.exact import ExactModel, load_exact
+    from rankone.recitation import Recitation, RecitationCheck
+    from rankone.recitation.check import check_recitation
+    from rankone.recitation.recite import recite
     from rankone.training import Settings, Trained
     from rankone.training.train import train
 
@@ -44,6 +47,8 @@ __all__ = [
     "Model",
     "MultiheadRank1Attention",
     "RankOneError",
+    "Recitation",
+    "RecitationCheck",
     "Sentence",
     "Settings",
     "Trained",
@@ -51,6 +56,7 @@ __all__ = [
     "builtin_corpus",
     "certify",
     "check_certificate",
+    "check_recitation",
     "compare",
     "converge",
     "edit",
@@ -67,6 +73,7 @@ __all__ = [
     "read_certificate",
     "read_corpus",
     "read_vectors",
+    "recite",
     "train",
 ]
 _HOMES = {
@@ -81,6 +88,7 @@ _HOMES = {
     "kernels": "rank1_attention",
     "nn": "Model MultiheadRank1Attention load",
     "nn.exact": "ExactModel load_exact",
+    "recitation": "Recitation RecitationCheck check_recitation recite",
     "training": "Settings Trained train",
     # Not in __all__: these need extras, and `from rankone import *` must not.
     "interop.sklearn": "RankOneClassifier",

@@ -30,6 +30,7 @@ SPEAK: dict[str, tuple[str, ...]] = {
     "kernels": (),
     "nn": ("predict", "certify"),
     "comparison": ("compare",),
+    "recitation": ("recite",),
     "theory": (),
     "training": ("train",),
     "construct/problem.py": ("memorize",),

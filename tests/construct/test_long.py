@@ -90,5 +90,5 @@ def test_logits_of_many_labels_are_held_a_few_tokens_at_a_time(
     sentences = [([f"w{i}" for i in range(30)], [f"L{i}" for i in range(30)])]
     model = rankone.memorize(sentences).model
     for most in (1, 59, 60, 61, 1 << 22):
-        monkeypatch.setattr("rankone.nn.model.LOGITS", most)
+        monkeypatch.setattr("rankone.nn.readout.LOGITS", most)
         assert model.predict([words for words, _ in sentences]) == [sentences[0][1]]

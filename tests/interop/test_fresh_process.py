@@ -58,6 +58,10 @@ classify = pipeline("text-classification", model=texts, **trust)
 said["classes"] = [row["label"] for row in classify(documents, batch_size=3)]
 said["classifier"] = [type(x).__name__ for x in (classify.model, classify.tokenizer)]
 classify.save_pretrained(out + "/texts")
+write = pipeline("text-generation", model="next", **trust)
+(said["told"],) = write("A rose is", max_new_tokens=20, do_sample=False)
+write.save_pretrained(out + "/next")
+said["writer"] = [type(x).__name__ for x in (write.model, write.tokenizer)]
 model.train().eval()  # warns
 model.save_pretrained(out + "/again")
 tokenizer.save_pretrained(out + "/again")
@@ -104,6 +108,9 @@ def test_without_rankone(clean: Path, tmp_path: Path) -> None:
     some = rankone.read_corpus("builtin").sentences[:SOME]
     classifier = rankone.memorize(Corpus.from_texts(PAIRS, task="class")).model
     export_hf(classifier, tmp_path / "texts")
+    texts = ["A rose is a rose.", "No rose is a nose."]
+    writer = rankone.memorize(Corpus.from_texts(texts, window=3)).model
+    export_hf(writer, tmp_path / "next")
     blocks = re.findall(r"```py\n(.*?)```", (home / "README.md").read_text(), re.S)
     (card,) = (block for block in blocks if "trust_remote_code" in block)  # runs as it stands
     code = LABEL + card + blocks[-1] + 'assert len(label("Savannah told Orlando")) == 2\n'
@@ -116,6 +123,9 @@ def test_without_rankone(clean: Path, tmp_path: Path) -> None:
     assert said["classes"][:3] == [label for _, label in PAIRS]
     assert said["classifier"] == ["RankOneForSequenceClassification", "RankOneTokenizer"]
     assert rankone.load(out / "texts").classify(DOCUMENTS) == said["classes"]
+    assert said["told"] == {"generated_text": texts[0]}
+    assert said["writer"] == ["RankOneForCausalLM", "RankOneTokenizer"]
+    assert rankone.load(out / "next").labels == writer.labels
     assert "trust_remote_code=True" in said["refusal"]
     labels = [list(s.labels) for s in some]
     assert said["labels"] == [labels, [*labels, [], []]]

@@ -21,7 +21,7 @@ from rankone.interop.huggingface import (
     export_hf,
 )
 from rankone.interop.huggingface.card import is_constructed
-from rankone.interop.huggingface.modeling_rankone import GatedFeedForward as Pretrained
+from rankone.interop.huggingface.layers_rankone import GatedFeedForward as Pretrained
 from rankone.nn import Model
 from rankone.nn.gated import GatedFeedForward
 

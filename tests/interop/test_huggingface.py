@@ -32,7 +32,7 @@ from rankone.interop.huggingface import (
     as_pretrained,
     export_hf,
 )
-from rankone.interop.huggingface.modeling_rankone import logger
+from rankone.interop.huggingface.pretrained_rankone import logger
 from rankone.nn import Architecture
 
 shapes = networks.shapes

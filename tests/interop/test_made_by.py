@@ -13,7 +13,8 @@ import networks
 import rankone
 from rankone.interop.huggingface import RankOneConfig, as_pretrained, export_hf
 from rankone.interop.huggingface.card import is_constructed
-from rankone.interop.huggingface.modeling_rankone import CHANGED, CONSTRUCTED, logger
+from rankone.interop.huggingface.configuration_rankone import CHANGED, CONSTRUCTED
+from rankone.interop.huggingface.pretrained_rankone import logger
 
 CORPUS = [(["a", "b", "a"], ["x", "y", "x"]), (["b", "a"], ["x", "z"])]
 WARNING = "These weights were constructed, not learned, and training destroys what they know"

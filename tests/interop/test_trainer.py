@@ -22,7 +22,7 @@ from rankone.interop.huggingface import (
     as_pretrained,
     word_tokenizer,
 )
-from rankone.interop.huggingface.modeling_rankone import logger
+from rankone.interop.huggingface.pretrained_rankone import logger
 from rankone.nn.scores import score
 
 

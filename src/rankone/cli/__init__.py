@@ -30,6 +30,7 @@ COMMANDS = {
     "train": "Train a rank-1 Transformer without normalisation, as in the paper's experiment.",
     "predict": "Label text, a token and its label per line; compare with the labels in the file, "
     "if any.",
+    "recite": "Go on from a prompt, one token after the other, or recite a whole file.",
     "approximate": "Approximate a permutation equivariant function by a network, and measure the "
     "error.",
     "export": "Write a model for Hugging Face or ONNX, checked before anything is written.",

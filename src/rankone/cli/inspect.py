@@ -23,8 +23,8 @@ def inspect(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Corpus, plain or gzipped; several files are read as one. - is standard input, "
-            "`builtin` and `toy` are built in.",
+            help="Corpus, plain or gzipped; several files are read as one. - is standard input; "
+            "`builtin`, `toy` and `story` are built in.",
             show_default=False,
         ),
     ],

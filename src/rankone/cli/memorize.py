@@ -128,21 +128,23 @@ def _check_places(out: Path | None, hf: Path | None) -> None:
 def _show(result: Memorized, remarks: list[str], asked: str) -> None:
     from rankone.cli import console
     from rankone.corpus import Columns
+    from rankone.corpus.tasks import asks_next
 
     seconds = result.seconds
     right = result.asked - result.wrong
     heads, least = result.model.network.shape.heads, result.least_units
     units = f"{result.hidden_units:,}"
-    unit = "documents" if result.model.task.whole else "tokens"
+    unit = _asked(result)
     units += "" if least is None else f" (this kind of readout needs {least:,} or more)"
     console.print_table(
         f"{result.source}: one layer, {plural(heads, 'head')}, rank 1",
         [
             (f"{unit} right", f"{right:,} of {result.asked:,} ({result.accuracy:.4%})"),
             (f"{unit} wrong", f"{result.wrong:,} ({result.unavoidable:,} unavoidable)"),
+            *([] if result.bits is None else [("bits per token", f"{result.bits:.4g}")]),
             ("hidden units", units),
             ("parameters", f"{result.parameters:,} (paper: {result.paper_parameters:,})"),
-            ("largest output error", f"{result.max_error:.1e} (labels are 1 apart)"),
+            ("largest output error", f"{result.max_error:.1e} (0.5 would be wrong)"),
             ("margin", f"{result.margin:.6f}"),
             ("smallest gap", "none" if result.min_gap is None else f"{result.min_gap:.1e}"),
             (
@@ -160,7 +162,17 @@ def _show(result: Memorized, remarks: list[str], asked: str) -> None:
         *console.scheme_lines(result.settings["scheme"], asked),
         *remarks,
     )
+    if asks_next(result.model.task.name):  # `inspect` shows where texts part
+        return
     for conflict in result.conflicts[:SHOWN]:
         console.print_lines(f"  {conflict}", f"    {conflict.excerpt()}")
     if len(result.conflicts) > SHOWN:
         console.print_lines(f"  and {len(result.conflicts) - SHOWN:,} more (--json lists all)")
+
+
+def _asked(result: Memorized) -> str:
+    """What is right or wrong."""
+    task = result.model.task
+    if task.whole:
+        return "documents"
+    return "tokens" if task.from_labels else "next tokens"

@@ -34,7 +34,8 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Corpus, plain or gzipped; - is standard input, `builtin` and `toy` are built in.",
+        help="Corpus, plain or gzipped; - is standard input; `builtin`, `toy` and `story` are "
+        "built in.",
         show_default=False,
     ),
 ]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from rankone import choices
 from rankone.construct.constructions import CONSTRUCTIONS
-from rankone.construct.gated.draw import GatedDraft, model_of
+from rankone.construct.gated.draw import GatedDraft, contexts_of, model_of
 from rankone.construct.memorized import Memorized
 from rankone.construct.problem import (
     RESERVE,
@@ -125,7 +125,8 @@ def memorize(
     chosen = CONSTRUCTIONS[construction]
     if parts[0].window and construction != "gated":
         raise SettingError(
-            f"{construction} has no windows", remedy="choose gated, or leave out window (--window)"
+            f"{construction} has no windows",
+            remedy="choose gated, or leave out window (memorize --window)",
         )
     first, clock = parts[0], Clock(sum(part.seconds for part in parts), progress)
     length = max(position_rows(part, positions, max_length) for part in parts)
@@ -168,7 +169,13 @@ def memorize(
 
     assert network is not None
     shape, sentences = network.shape, sum(part.n_sentences for part in parts)
-    model = Model(network, first.vocabulary, first.label_names, first.reading)
+    model = Model(
+        network,
+        first.vocabulary,
+        first.label_names,
+        first.reading,
+        contexts=contexts_of(problem),
+    )
     if isinstance(draft, GatedDraft) and given is None:
         settings = (positions, causal, heads, dtype, directions, strict, max_length, seed)
         made = dict(zip(SETTINGS, settings, strict=True), construction="gated")
@@ -181,6 +188,7 @@ def memorize(
         sentences=sentences,
         wrong=fast.wrong,
         unavoidable=fast.unavoidable,
+        bits=problem.bits,
         hidden_units=shape.hidden * shape.depth,
         least_units=draft.least_units if isinstance(draft, GatedDraft) else None,
         parameters=sum(p.numel() for p in network.parameters()),

@@ -19,17 +19,19 @@ class Memorized:
 
     ``asked`` counts the tokens for which the task asks for a label. ``wrong`` counts those whose
     label differs from the file's, ``unavoidable`` those that every function of the model's input
-    gets wrong; they are equal. ``max_error`` is the largest distance between output and label over
-    all that are asked (for other heads than those of label numbers, (1 - lead) / 2, with the lead
-    of the wanted logit over all others), ``margin`` is 1/2 minus that. ``min_gap`` is the smallest
-    distance, along the readout's direction, of two context ids that it tells apart, where the
-    border between the cells of two words counts as 1 (None if there is nothing to tell apart).
-    ``least_units`` is a lower bound on ``hidden_units`` for the kind of readout that was built
-    (None: not known). ``parameters`` counts every number stored, ``dense_parameters`` what the
-    network would hold with all matrices of eq. 2 and 3 written out, ``paper_parameters`` is what
-    Corollary 1 allows: 4 (s + d) + d (2 n N + d). ``dense_error`` is ``max_error`` for the
-    ``dense_tokens`` tokens that also went through the network with its matrices multiplied out,
-    ``dense_difference`` how far its outputs are from the fast path's.
+    gets wrong; they are equal. ``bits`` is the conditional entropy of the text, in bits per token
+    that is asked: the cross-entropy of a model that gives every next token its share, which is the
+    least there is (None: labels have no shares). ``max_error`` is the largest distance between
+    output and label over all that are asked (for other heads than those of label numbers, (1 -
+    lead) / 2, with the lead of the wanted logit over all others), ``margin`` is 1/2 minus that.
+    ``min_gap`` is the smallest distance, along the readout's direction, of two context ids that it
+    tells apart, where the border between the cells of two words counts as 1 (None if there is
+    nothing to tell apart). ``least_units`` is a lower bound on ``hidden_units`` for the kind of
+    readout that was built (None: not known). ``parameters`` counts every number stored,
+    ``dense_parameters`` what the network would hold with all matrices of eq. 2 and 3 written out,
+    ``paper_parameters`` is what Corollary 1 allows: 4 (s + d) + d (2 n N + d). ``dense_error`` is
+    ``max_error`` for the ``dense_tokens`` tokens that also went through the network with its
+    matrices multiplied out, ``dense_difference`` how far its outputs are from the fast path's.
     ``remarks`` lists the conditions of the paper that the corpus does not meet.
     """
 
@@ -40,6 +42,7 @@ class Memorized:
     sentences: int
     wrong: int
     unavoidable: int
+    bits: float | None
     hidden_units: int
     least_units: int | None
     parameters: int

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankone.arrays import Floats, Ints
 
-LEAD = {"float64": 2.0**-10, "float32": 2.0**-7}  # over a label that is as frequent
+LEAD = {"float64": 2.0**-10, "float32": 2.0**-9}  # over a label that is as frequent: < 1e-6 nats
 LIFT = 64.0  # the logits of labels that occur, above those of all others
 
 
@@ -51,6 +51,14 @@ class Mixtures:
 
     def __len__(self) -> int:
         return len(self.first) - 1
+
+    def surprises(self, labels: Ints) -> Floats:
+        """-log of the share of the label of every token that wants a distribution."""
+        tokens = np.flatnonzero((self.of >= 0) & (labels >= 0))
+        size = int(labels.max(initial=0)) + 1
+        own = np.repeat(np.arange(len(self)), np.diff(self.first))
+        keys = own * size + self.label  # in order, as labels of each distribution are
+        return -self.log[np.searchsorted(keys, self.of[tokens] * size + labels[tokens])]
 
     def columns(self, labels: int, wanted: Ints, lead: float) -> Floats:
         """What each distribution adds to the logits of all labels, (labels, distributions): those

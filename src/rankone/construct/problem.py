@@ -19,7 +19,7 @@ from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import sentences_with_repeats
 from rankone.corpus.targets import Targets, choose_targets
-from rankone.corpus.tasks import task_of
+from rankone.corpus.tasks import asks_next, of_texts, task_of
 from rankone.errors import CorpusError, PrecisionError, SettingError, VectorError
 from rankone.nn import TokenClassifier
 from rankone.nn.ragged import check_lengths
@@ -121,6 +121,17 @@ class Problem:
             return self.labels
         count = len(self.corpus.label_names)
         return np.where(self.mixtures.of >= 0, count + self.mixtures.of, self.labels)
+
+    @property
+    def bits(self) -> float | None:
+        """The conditional entropy of the next token, given its context: what any model of it pays
+        at least, in bits per token that is asked. None for other tasks, or if only the most
+        frequent token is wanted."""
+        if self.mixtures is None:
+            return None
+        asked = self.labels >= 0
+        surprise = self.mixtures.surprises(joined([part.label_ids for part in self.parts]))
+        return float(surprise.sum() / max(1, asked.sum()) / np.log(2))
 
     @property
     def kinds(self) -> int:
@@ -256,13 +267,10 @@ def given_vectors(
 def remarks_on(problem: Problem, positions: bool) -> tuple[str, ...]:
     """Which of the paper's conditions fail or say nothing here, and what was done about it."""
     remarks, targets, corpus = [], problem.targets, problem.corpus
-    unit = "document" if task_of(corpus.task).whole else "token"
+    texts, whole = of_texts(corpus.task), task_of(corpus.task).whole
+    unit = "document" if whole else "token"
     if targets.conflicts:
-        remarks.append(
-            f"{plural(len(targets.conflicts), 'context carries', 'contexts carry')} contradicting "
-            "labels, which the paper excludes; each got its majority label, so "
-            f"{plural(targets.unavoidable, f'{unit} stays', f'{unit}s stay')} wrong"
-        )
+        remarks.append(_on_conflicts(problem, unit))
     repeats = 0 if positions else sum(map(sentences_with_repeats, problem.parts))
     if repeats:
         remarks.append(
@@ -270,12 +278,29 @@ def remarks_on(problem: Problem, positions: bool) -> tuple[str, ...]:
             "excludes without positions; "
             "sentences are told apart by the share of each token"
         )
+    documents = sum(part.n_sentences for part in problem.parts)
     for count, thing in (
-        (sum(part.n_sentences for part in problem.parts), "sentence"),
-        (problem.longest, "token per sentence"),
-        (len(corpus.vocabulary), "word"),
+        (0 if asks_next(corpus.task) else documents, "document" if texts else "sentence"),
+        (problem.longest, f"token per {'document' if texts else 'sentence'}"),
+        (len(corpus.vocabulary), "token" if texts else "word"),
         (len(corpus.label_names), "label"),
     ):
         if count == 1:
             remarks.append(f"only one {thing}: the theorem holds, but says little here")
     return tuple(remarks)
+
+
+def _on_conflicts(problem: Problem, unit: str) -> str:
+    """What was done about contexts with several labels."""
+    count, wrong = len(problem.targets.conflicts), problem.targets.unavoidable
+    stay = plural(wrong, f"{unit} stays", f"{unit}s stay")
+    if problem.mixtures is not None:
+        return (
+            f"{plural(count, 'context goes', 'contexts go')} on in several ways, which the paper "
+            "excludes; each gives the share of each next token, and the most frequent one leads, "
+            f"so {stay} wrong"
+        )
+    return (
+        f"{plural(count, 'context carries', 'contexts carry')} contradicting labels, which the "
+        f"paper excludes; each got its majority label, so {stay} wrong"
+    )

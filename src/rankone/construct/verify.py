@@ -244,16 +244,16 @@ def _attended(
             there = np.arange(n) < corpus.lengths[sentences][:, None]
             ids_ = np.zeros(there.shape, dtype=np.int64)
             ids_[there] = corpus.token_ids[(starts + np.arange(n))[there]]
-            mask = None if there.all() else torch.from_numpy(there[:, None])
-            mask = and_window(mask, n, shape.window, torch.device("cpu"))
+            real = None if there.all() else torch.from_numpy(there[:, None])
+            seen = and_window(real, n, shape.window, torch.device("cpu"))
             z = network.embed(torch.from_numpy(ids_))
             for block in earlier:
-                z = block.attention(z, mask, causal=shape.causal)
+                z = block.attention(z, seen, causal=shape.causal)
                 pieces = torch.split(z.flatten(0, 1), step)
                 z = torch.cat([block.feedforward(piece) for piece in pieces]).view_as(z)
             projected = attention.project(z)
         asked = torch.from_numpy(tokens[asking] - starts)
-        h = attention.at(z, asked, mask, causal=shape.causal, projected=projected)
+        h = attention.at(z, asked, seen, causal=shape.causal, projected=projected)
         own, first = np.unique(asking, return_index=True)  # rows are filled up with copies
         yield h.flatten(0, 1)[first], own
 

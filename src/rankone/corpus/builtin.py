@@ -1,4 +1,5 @@
-"""The built-in corpora: made-up English, and a toy that meets every condition of the theorem."""
+"""The built-in corpora: made-up English, a toy that meets every condition of the theorem, and a
+story."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from itertools import combinations
 from rankone.choices import Task
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.rows import Choice
+from rankone.corpus.story import is_story
 from rankone.errors import CorpusError, SettingError
 
 # Each name appears in every role, so that only the sentence shows which role it has.
@@ -78,18 +80,20 @@ BUILTIN = {"builtin": builtin_corpus, "toy": toy_corpus}
 
 def is_builtin(source: object) -> bool:
     """Whether this names a built-in corpus, not a file."""
-    return isinstance(source, str | os.PathLike) and os.fspath(source) in BUILTIN
+    named = isinstance(source, str | os.PathLike) and os.fspath(source) in BUILTIN
+    return named or is_story(source)
 
 
 def read_builtin(
     name: str, format: str, choice: Choice, scheme: str, lower: bool, task: Task
 ) -> Corpus:
-    """A built-in corpus by its name; options about files do not apply."""
-    if (format, choice.token, choice.label) != ("auto", None, None):
+    """A built-in corpus of sentences by its name; options about files do not apply."""
+    check_no_layout(name, format, choice)
+    if is_story(name):
         raise SettingError(
-            "a built-in corpus has no layout and no columns",
+            "a text, whose tokens have no labels",
             where=name,
-            remedy="leave the options for files out",
+            remedy="choose the task of the next token (memorize --task next)",
         )
     corpus = BUILTIN[name]()
     if scheme == "iob2" and corpus.scheme is None:
@@ -103,6 +107,16 @@ def read_builtin(
         pairs = [([word.lower() for word in words], labels) for words, labels in pairs]
     corpus = Corpus.from_sentences(pairs, source=name, task=task)
     return replace(corpus, reading={**corpus.reading, "lower": bool(lower)})
+
+
+def check_no_layout(name: str, format: str, choice: Choice) -> None:
+    """Refuse options that only a file has."""
+    if (format, choice.token, choice.label) != ("auto", None, None):
+        raise SettingError(
+            "a built-in corpus has no layout and no columns",
+            where=name,
+            remedy="leave the options for files out",
+        )
 
 
 def _sentence(draw: random.Random) -> tuple[tuple[str, ...], tuple[str, ...]]:

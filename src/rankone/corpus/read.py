@@ -11,12 +11,13 @@ from typing import Any
 
 from rankone.choices import Format, Scheme, Task
 from rankone.corpus import columns, jsonlines, schemes
-from rankone.corpus.builtin import is_builtin, read_builtin
+from rankone.corpus.builtin import check_no_layout, is_builtin, read_builtin
 from rankone.corpus.choice import is_header
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.rows import NO_LABEL, Choice, Column, Rows, Words
 from rankone.corpus.source import printable, read_lines
 from rankone.corpus.splitting import Splitting
+from rankone.corpus.story import STORY, is_story
 from rankone.corpus.tasks import Task as Asking
 from rankone.corpus.tasks import task_of
 from rankone.corpus.text import Expected, is_text, read_text
@@ -64,7 +65,8 @@ def read_corpus(
     window: int = 0,
     blocks: bool = False,
 ) -> Corpus:
-    """Read a labelled corpus, plain or gzipped: a path, "-" for standard input, "builtin" or "toy".
+    """Read a labelled corpus, plain or gzipped: a path, "-" for standard input, "builtin",
+    "toy", or (a text) "story".
 
     Columns are counted from 1, or from the end if negative. CoNLL-U columns ("upos", "xpos"), those
     of a TSV file with a header, and the keys of JSON lines can also be given by name. The defaults
@@ -182,9 +184,11 @@ def _read(
             f"unknown format {format!r}", remedy=f"choose one of auto, {', '.join(READERS)}"
         )
     started, asking, labelled = time.perf_counter(), task_of(task), choice.labelled
-    if is_builtin(source):
+    if is_builtin(source) and not (asking.text and is_story(source)):
         return read_builtin(os.fspath(source), format, choice, scheme, lower, task)
     choice = asking.choice(choice)
+    if is_story(source):
+        check_no_layout(STORY, format, choice)
     columnar = _suffix(str(source)) in COLUMNS if format == "auto" else format not in TEXTS
     if asking.text and not columnar:
         if splitting is None:
@@ -211,7 +215,7 @@ def _read(
             )
         rows = replace(rows, labels=Words())
     rows = rows.lowered() if lower else rows
-    window = splitting.window
+    window = 0 if splitting is None else splitting.window
     rows, found = asking.apply(*schemes.apply(rows, scheme, name), labelled, window)
     corpus = Corpus.from_rows(rows, source=name, format=kind, scheme=found, task=task)
     reading = {

@@ -13,6 +13,7 @@ import numpy as np
 
 from rankone.corpus.rows import Choice, Rows, check_word
 from rankone.corpus.source import printable, read_data
+from rankone.corpus.story import STORY, is_story, read_story
 from rankone.corpus.text_lines import documents_of_lines
 from rankone.corpus.text_records import Document, TextFields, given_documents, text_of
 from rankone.corpus.tokenizers import Tokenizer, newlines, tokenizer_of
@@ -41,7 +42,7 @@ def read_texts(
     one document; its label is the name of the subdirectory that it is in.
     """
     check_lower(lower, tokenizer)
-    if os.path.isdir(source):
+    if os.path.isdir(source) and not is_story(source):
         name, kind, found = printable(os.fspath(source)), "text", list[Document]()
         for path in _files(Path(source)):
             _, own, documents = _documents(path, tokenizer, choice, format, in_lines, "text")
@@ -79,7 +80,8 @@ def split_text(text: Any, reading: Mapping[str, Any], where: str) -> list[str]:
 def check_lower(lower: bool, tokenizer: Tokenizer) -> None:
     if lower and tokenizer.name == "bytes":
         raise SettingError(
-            "bytes have no lower case", remedy="leave out lower (--lower), or choose characters"
+            "bytes have no lower case",
+            remedy="leave out lower (memorize --lower), or choose characters",
         )
 
 
@@ -107,7 +109,7 @@ def rows_of(
         rows.files.append(document.file)
     for word in rows.tokens.index:
         check_word(word, "the tokens", source)
-    _number_lines(rows, documents)
+    _number_lines(rows, documents, tokenizer)
     bounds = [*starts, len(ids)]
     if documents[0].label is not None:
         rows.labels.ids.extend([-1] * len(ids))
@@ -133,12 +135,12 @@ def _check_labels(documents: list[Document], labelled: bool | None) -> None:
     )
 
 
-def _number_lines(rows: Rows, documents: list[Document]) -> None:
+def _number_lines(rows: Rows, documents: list[Document], tokenizer: Tokenizer) -> None:
     """A token is on the line on which it begins; all of a document that has a line to itself are
     there."""
     starts = np.array(rows.starts, dtype=np.int64)
     lengths = np.diff(starts, append=len(rows.tokens.ids))
-    ended = np.array(newlines(rows.tokens.index), dtype=np.int64)[rows.tokens.numbers()]
+    ended = np.array(newlines(tokenizer, rows.tokens.index), dtype=np.int64)[rows.tokens.numbers()]
     ended[np.repeat([not document.lines for document in documents], lengths)] = 0
     before = np.cumsum(ended) - ended
     firsts = np.array([document.line for document in documents]) - before[starts]
@@ -165,7 +167,7 @@ def _documents(
     plain: str,
 ) -> tuple[str, str, list[Document]]:
     """The name of a file, its format, and its documents."""
-    name, data = read_data(source)
+    name, data = (STORY, read_story()) if is_story(source) else read_data(source)
     if format == "auto":
         suffix = Path(name.lower().removesuffix(".gz")).suffix
         known = {**dict.fromkeys(JSON, "jsonl"), **({".tsv": "tsv"} if in_lines else {})}

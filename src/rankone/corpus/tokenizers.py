@@ -207,6 +207,6 @@ def shown(name: str) -> str:
     return name if name in TOKENIZERS else "tokenizer.json"
 
 
-def newlines(tokens: Iterable[str]) -> list[int]:
+def newlines(tokenizer: Tokenizer, tokens: Iterable[str]) -> list[int]:
     """How many lines end within each of these tokens."""
-    return [token.count("\n") if token != "0a" else 1 for token in tokens]
+    return [tokenizer.join([token]).count("\n") for token in tokens]

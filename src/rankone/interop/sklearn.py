@@ -73,7 +73,7 @@ class RankOneClassifier(BaseEstimator):
     # classes to balance the folds by, and refuses lists of lists. (For labels of texts, give
     # ``cv=StratifiedKFold()``.)
 
-    construction: Construction = "line"
+    construction: Construction | None = None
     vectors: ArrayLike | str | os.PathLike[str] | None = None
     positions: bool = True
     causal: bool = False

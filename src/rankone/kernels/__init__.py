@@ -18,10 +18,12 @@ follow the five steps of docs/attention.md, on the cells and nodes that `chebysh
     a short part, score by score                triangle.py           weight_table.py
     all parts of all rows, forward, backward    batch.py              batch.py
 
-For the CPU only: `sentences.py` attends within short sentences, score by score. Gated layers are
-made by `averages.py`, `group_units.py`, `zigzags.py`, `corners.py` and `unit_rows.py`, and run by
-`add_units.py`. They and the steps use `polynomials.py` and `exponential.py` (vector code),
-`threads.py` (work shared by threads) and `compiler.py` (machine code on disk).
+For the CPU only: `sentences.py` attends within short sentences, score by score, and
+`window_sums.py` within windows where weights fade. Gated layers are made by `averages.py`,
+`group_units.py`, `zigzags.py`, `corners.py`, `unit_rows.py` and `solitary.py`, and run by
+`add_units.py`, or token by token by `recite.py`. They and the steps use `polynomials.py` and
+`exponential.py` (vector code), `threads.py` (work shared by threads) and `compiler.py` (machine
+code on disk).
 """
 
 from rankone.kernels.batched import rank1_attention

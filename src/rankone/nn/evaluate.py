@@ -144,8 +144,8 @@ class Evaluator:
             for row, at in enumerate(self.placed.tolist()):
                 z[at] += np.take(self.positions[row], spots)
         if self.step is not None:
-            at = np.flatnonzero(self.step)
-            z[at] += self.step[at] * spots.astype(z.dtype)
+            steps = np.flatnonzero(self.step)
+            z[steps] += self.step[steps] * spots.astype(z.dtype)
         return z
 
 

@@ -8,7 +8,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+
 from rankone import choices
+from rankone.corpus.tasks import BEGIN, END
 from rankone.corpus.tokenizers import TOKENIZERS
 from rankone.documents import convert_document, read_document
 from rankone.errors import ModelError
@@ -17,7 +20,8 @@ from rankone.nn.classifier import Some, SomeOrNone
 Words = tuple[str, ...]
 
 MODEL_TYPE = "rankone"
-CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
+TOKEN = "head.token"  # a tensor: the number of the token that each label of a language model is
 ANEW = "export the model again"
 EXPORTED = "take the tokenizer that was exported with the weights"
 # What a field of `Architecture` is called in a configuration of transformers.
@@ -47,7 +51,7 @@ class HubConfig:
     vocab_size: Some
     hidden_size: Some
     intermediate_size: SomeOrNone
-    max_position_embeddings: SomeOrNone
+    max_position_embeddings: SomeOrNone | None
     num_hidden_layers: Some
     attention: choices.Attention
     num_attention_heads: Some
@@ -59,6 +63,9 @@ class HubConfig:
     writes: SomeOrNone = 0
     codes: SomeOrNone = 0
     window: SomeOrNone = 0
+    next_tokens: SomeOrNone = 0  # labels of a language model, which has fewer rows than tokens
+    table_rows: SomeOrNone = 0
+    eos_token_id: int | list[int] | None = None
     reading: dict[str, Any] | None = None
     # transformers leaves these two out, as its default
     id2label: dict[str, str] = field(default_factory=lambda: {"0": "LABEL_0", "1": "LABEL_1"})
@@ -92,16 +99,39 @@ def translate(config: dict[str, Any], home: Path) -> tuple[dict[str, Any], Words
     """The configuration as we write it, the vocabulary and the labels."""
     version = config.get("format_version")
     found = convert_document(config, HubConfig, home / CONFIG, remedy=ANEW)
-    labels = _in_order(found.id2label, home / CONFIG, "id2label")
-    network = {ours: getattr(found, theirs) for ours, theirs in NAMES.items()}
+    tokenizer = (found.reading or {}).get("tokenizer", "words")
+    rows = found.table_rows or found.vocab_size
+    vocabulary = _vocabulary(home / TOKENIZER, tokenizer, rows - 1)
+    if found.next_tokens:
+        labels = _next_tokens(home / WEIGHTS, vocabulary, found.eos_token_id)
+    else:
+        labels = _in_order(found.id2label, home / CONFIG, "id2label")
+    network = {ours: getattr(found, theirs) or 0 for ours, theirs in NAMES.items()}
+    network |= {"vocabulary": rows, "causal": found.causal}
     ours = {
         "format": MODEL_TYPE,
         "version": version,
         "network": {**network, "labels": len(labels)},
         "reading": found.reading or {},
     }
-    tokenizer = (found.reading or {}).get("tokenizer", "words")
-    return ours, _vocabulary(home / TOKENIZER, tokenizer, found.vocab_size - 1), labels
+    return ours, vocabulary, labels
+
+
+def _next_tokens(path: Path, vocabulary: Words, end: int | list[int] | None) -> Words:
+    """The labels of a language model: their numbers are with the weights."""
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError("not a file")
+        with safe_open(path, "np") as file:
+            numbers = file.get_tensor(TOKEN).tolist()
+    except (OSError, TypeError, SafetensorError) as error:
+        what = f"cannot be read ({error})"
+        raise ModelError(what, where=str(path), remedy=ANEW) from None
+    listed = isinstance(numbers, list) and all(isinstance(i, int) for i in numbers)
+    if not listed or not all(0 <= i < len(vocabulary) or i == end for i in numbers):
+        what = f"{TOKEN} holds numbers that are no tokens of the model"
+        raise ModelError(what, where=str(path), remedy=ANEW)
+    return tuple(END if i == end else vocabulary[i] for i in numbers)
 
 
 def _vocabulary(path: Path, tokenizer: object, rows: int) -> Words:
@@ -123,6 +153,7 @@ def _vocabulary(path: Path, tokenizer: object, rows: int) -> Words:
     if tokenizer != "bytes":
         return words[:-1]
     byte = {letter: f"{i:02x}" for i, letter in enumerate(letters_of_bytes())}
+    byte[BEGIN] = BEGIN
     if not set(words[:-1]) <= set(byte):
         what = "a token that does not stand for a byte"
         raise ModelError(what, where=str(path), remedy=EXPORTED)

@@ -22,6 +22,7 @@ from rankone.errors import CorpusError, SettingError
 from rankone.nn import store
 from rankone.nn.classifier import TokenClassifier, dtype_name
 from rankone.nn.evaluate import Evaluator, Numbers
+from rankone.nn.fingerprints import Fingerprints
 from rankone.nn.memory import Made, Memory
 from rankone.nn.ragged import LONGER, check_lengths, cut
 from rankone.nn.readout import Readout, by_sentence, quietly
@@ -36,7 +37,8 @@ class Model:
 
     ``reading`` says how the corpus was read (columns, scheme, case), so that other text can be
     read the same way. ``made`` has the settings that a model was constructed with, if it can be
-    changed, and ``memory`` its sentences, if it is editable.
+    changed, and ``memory`` its sentences, if it is editable. ``contexts`` are fingerprints of what
+    a model of the next token was made of, if it has them.
     """
 
     def __init__(
@@ -47,16 +49,21 @@ class Model:
         reading: Mapping[str, Any] | None = None,
         made: Made | None = None,
         memory: Memory | Callable[[], Memory] | None = None,
+        contexts: Fingerprints | Callable[[], Fingerprints] | None = None,
     ) -> None:
-        """Vocabulary and memory may be functions, which are called when they are first asked
-        for."""
+        """Vocabulary, memory and contexts may be functions, which are called when they are first
+        asked for."""
         self.network, self._vocabulary = network, vocabulary
         self.labels, self.reading = labels, dict(reading or {})
-        self.made, self._memory = made, memory
+        self.made, self._memory, self._contexts = made, memory, contexts
 
     @cached_property
     def memory(self) -> Memory | None:
         return self._memory() if callable(self._memory) else self._memory
+
+    @cached_property
+    def contexts(self) -> Fingerprints | None:
+        return self._contexts() if callable(self._contexts) else self._contexts
 
     @cached_property
     def vocabulary(self) -> Words:
@@ -68,8 +75,9 @@ class Model:
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and other processes: the words themselves, not the way to get them."""
         memory = None if self.memory is None else replace(self.memory, state=None)
-        own = {name: x for name, x in self.__dict__.items() if name != "memory"}
-        return {**own, "_vocabulary": self.vocabulary, "_memory": memory}
+        own = {name: x for name, x in self.__dict__.items() if name not in ("memory", "contexts")}
+        given = {"_memory": memory, "_contexts": self.contexts}
+        return {**own, "_vocabulary": self.vocabulary, **given}
 
     @property
     def positions(self) -> int:
@@ -219,10 +227,8 @@ class Model:
 
     def files(self, *, report: Mapping[str, Any] | None = None) -> dict[str, bytes]:
         """What `save` writes."""
-        words, memory = self.vocabulary, self.memory
-        return store.contents_of(
-            self.network, words, self.labels, self.reading, report, self.made, memory
-        )
+        given = self.network, self.vocabulary, self.labels, self.reading
+        return store.contents_of(*given, report, self.made, self.memory, self.contexts)
 
     @cached_property
     def _index(self) -> dict[str, int]:

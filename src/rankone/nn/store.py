@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as serialize
 
 from rankone import choices
+from rankone.corpus.tasks import asks_next
 from rankone.corpus.tokenizers import TOKENIZERS
 from rankone.documents import (
     convert_document,
@@ -33,6 +34,7 @@ from rankone.errors import ModelError
 from rankone.files import check_new, drop, drop_link, write_directory, write_file
 from rankone.nn import hub
 from rankone.nn.classifier import Architecture, TokenClassifier, dtype_name
+from rankone.nn.fingerprints import Fingerprints
 from rankone.nn.gated import GatedFeedForward
 from rankone.nn.kinds import ATTENTIONS
 from rankone.nn.memory import Made, Memory
@@ -43,7 +45,7 @@ HERE = "name a directory that memorize, or a finished train, wrote"
 ONE_RUN = "take all files of the directory from one run"
 WHOLE = GatedFeedForward.WHOLE  # tensors of whole numbers
 SMALL = 1 << 22  # bytes of weights that are faster copied than mapped
-WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE, MEMORY = FILES = (
+WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE, MEMORY, CONTEXTS = FILES = (
     "model.safetensors",
     "config.json",
     "vocabulary.json",
@@ -51,6 +53,7 @@ WEIGHTS, CONFIG, VOCABULARY, LABELS, REPORT, CERTIFICATE, MEMORY = FILES = (
     "report.json",
     "certificate.json",  # written by certify, removed when the directory is written again
     "memory.safetensors",  # the sentences of an editable model
+    "contexts.bin",  # fingerprints of what a model of the next token was made of
 )
 
 Words = tuple[str, ...]
@@ -90,7 +93,8 @@ def save(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> li
 
 def save_into(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
     """Write the files of a model one by one into a directory that holds other files too."""
-    drop(directory / CERTIFICATE)  # of weights that were there before
+    for name in (CERTIFICATE, CONTEXTS):  # of weights that were there before
+        drop(directory / name)
     return [write_file(drop_link(directory / name), data) for name, data in contents.items()]
 
 
@@ -102,6 +106,7 @@ def contents_of(
     report: Mapping[str, Any] | None = None,
     made: Made | None = None,
     memory: Memory | None = None,
+    contexts: Fingerprints | None = None,
 ) -> dict[str, bytes]:
     """The files of a model directory."""
     words = dump(list(vocabulary))
@@ -123,6 +128,8 @@ def contents_of(
     }
     if memory is not None:
         contents[MEMORY] = memory.to_bytes()
+    if contexts is not None:
+        contents[CONTEXTS] = contexts.to_bytes()
     return contents if report is None else {**contents, REPORT: dump(dict(report), indent=2)}
 
 
@@ -140,6 +147,7 @@ def load(
     dict[str, Any],
     Made | None,
     Callable[[], Memory] | None,
+    Callable[[], Fingerprints] | None,
 ]:
     """The parts of a model; refuses files that do not fit together. The layout of Hugging Face is
     accepted too.
@@ -175,7 +183,10 @@ def load(
     network, memory = _network(config.network, home / WEIGHTS), None
     if config.made is not None and (home / MEMORY).exists():
         memory = partial(Memory.read, home / MEMORY, config.network.vocabulary - 1, len(labels))
-    return network, vocabulary, labels, dict(config.reading), config.made, memory
+    contexts = None
+    if asks_next(config.reading.get("task", "")) and (home / CONTEXTS).exists():
+        contexts = partial(Fingerprints.read, home / CONTEXTS, config.network.window)
+    return network, vocabulary, labels, dict(config.reading), config.made, memory, contexts
 
 
 def _config(found: dict[str, Any], path: Path) -> Config:
@@ -234,6 +245,7 @@ def _network(shape: Architecture, path: Path) -> TokenClassifier:
         raise refused(what, remedy=remedy) from None
     if shape.depth > len(tensors):
         raise refused(f"too few tensors for depth {shape.depth}", remedy=ANEW)
+    tensors.pop(hub.TOKEN, None)  # of language models in the layout of Hugging Face
     wanted = shape.parameter_shapes()
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if wanted != found:

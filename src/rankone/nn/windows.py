@@ -78,13 +78,15 @@ class Fade:
         self.heads = [Fading(h.decay, h.value[taken], h.output[taken]) for h in heads]
 
     def __call__(self, z: Numbers, offsets: Ints) -> Numbers:
-        from rankone.kernels.compiled.window_sums import window_averages  # loaded when used
+        from rankone.kernels.compiled import threads  # compiled code: loaded when used
+        from rankone.kernels.compiled.window_sums import window_averages
 
-        found, out = [], np.empty(z.shape[1])
-        for head in self.heads:
-            values = np.asarray(along(head.value, z), np.float64)
+        def averages(head: Fading) -> Numbers:
+            values, out = np.asarray(along(head.value, z), np.float64), np.empty(z.shape[1])
             window_averages(values, head.decay, self.window, offsets, out)
-            found.append(out.astype(z.dtype))
+            return out.astype(z.dtype)
+
+        found = threads.share(averages, self.heads, threads.count())
         for head, average in zip(self.heads, found, strict=True):
             at = np.flatnonzero(head.output)
             z[at] += head.output[at, None] * average
@@ -95,7 +97,8 @@ class Windows:
     """Attention of any kind, with the tokens of each window laid out."""
 
     def __init__(self, attention: AttentionLayer, window: int) -> None:
-        self.attention, self.window = attention.expand(), window
+        self.attention: Any = attention.expand()
+        self.window = window
 
     @torch.no_grad()
     def __call__(self, z: Numbers, offsets: Ints) -> Numbers:

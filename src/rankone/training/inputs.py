@@ -44,7 +44,7 @@ def read_inputs(
 
     first = one(corpus, reading)
     if "tokenizer" in reading:  # as a checkpoint keeps it: the text of a file, not its path
-        reading = {**reading, "tokenizer": tokenizer_of(reading["tokenizer"]).name}
+        reading = {**reading, "tokenizer": tokenizer_of(str(reading["tokenizer"])).name}
     if not isinstance(corpus, str | os.PathLike):
         known = {name: value for name, value in first.reading.items() if name in KNOWN}
         reading = {**known, **reading}

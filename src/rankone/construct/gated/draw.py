@@ -20,7 +20,8 @@ from rankone.construct.gated.given import (
     rounding_of_keys,
     with_usual,
 )
-from rankone.construct.gated.solitary import fit_solitary
+from rankone.construct.gated.levels import fit_levelled
+from rankone.construct.gated.solitary import fit_solitary, fit_unmingled
 from rankone.construct.gated.tables import (
     QUERY,
     LabelCodes,
@@ -37,13 +38,14 @@ from rankone.construct.gated.units import (
     Groups,
     Units,
     directions_for,
-    fit_units,
     least_units,
     with_exceptions,
 )
 from rankone.construct.problem import Problem, end_to_end, joined
+from rankone.corpus.tasks import asks_next
 from rankone.errors import PrecisionError
 from rankone.nn import Architecture, Block, Model, SelfAttention, TokenClassifier
+from rankone.nn.fingerprints import Fingerprints
 from rankone.nn.gated import GatedFeedForward
 from rankone.nn.layers import module_of
 from rankone.nn.memory import COLUMNS, Made, Memory
@@ -52,6 +54,7 @@ from rankone.plural import plural
 HEADS = (2, 3, 4, 6, 8, 12, 16)  # tried one after the other where the user does not say
 WINDOW_HEADS = (16, 32, 48, 64)  # of which one is tried first for so many contexts of a word:
 CROWDED = (512, 4096, 1 << 17)
+CROWDED_PREFIXES = (128, 512, 4096)  # the same for those at one position
 LAGS = 16  # ranks apart, in one head, at most, of contexts that are compared
 OFF = 0.2  # how far the function of a group may be off, relative to its height
 
@@ -165,9 +168,10 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
     salt = salt_of(rng)
     usual = usual_labels(problem)
     label_codes = LabelCodes.wanted_by(problem, salt)
-    ids, places = problem.columns
+    (ids, places), mixed = problem.columns, len(problem.corpus.label_names)
     failed: dict[int, str] = {}
     given: GivenGates | None = None
+    tables: Tables
     for heads in (problem.heads,) if problem.heads else heads_to_try(problem):
         fitting = fitting_for(problem, heads, label_codes)
         if problem.window:
@@ -181,9 +185,11 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
         averages = tables.averages(ids, places, end_to_end(problem.parts), problem.causal)
         contexts = Contexts.of(problem, averages, with_exceptions(problem, usual))
         if problem.window:
-            groups, units = fit_solitary(contexts, usual, fitting, len(problem.corpus.label_names))
+            groups, units = fit_solitary(contexts, usual, fitting, mixed)
+        elif fine(problem):
+            groups, units = fit_unmingled(contexts, usual, fitting, mixed)
         else:
-            groups, units = fit_units(contexts, usual, fitting)
+            groups, units = fit_levelled(contexts, usual, fitting, mixed)
         if given is not None:
             units = with_usual(units, usual)
         draft = GatedDraft(
@@ -199,14 +205,21 @@ def draw_gated(problem: Problem, rng: np.random.Generator) -> GatedDraft:
     return draft
 
 
+def fine(problem: Problem) -> bool:
+    """Whether there are distributions, and few digits."""
+    return problem.dtype == "float32" and problem.mixtures is not None and len(problem.mixtures) > 0
+
+
 def heads_to_try(problem: Problem) -> tuple[int, ...]:
-    """Windows take more of them, and as many more as a word has contexts: with few heads, fewer of
-    these lie beyond all others."""
-    if not problem.window:
+    """Where each context has a unit of its own there are more of them, and as many more as a group
+    has contexts: with few heads, fewer of these lie beyond all others."""
+    if not problem.window and not fine(problem):
         return HEADS
-    words = problem.columns[0][problem.contexts]
-    most = int(np.bincount(words).max())
-    return WINDOW_HEADS[sum(most > n for n in CROWDED) :]
+    ids, places = (column[problem.contexts] for column in problem.columns)
+    groups = ids * problem.length + places if problem.placed else ids
+    most = int(np.unique(groups, return_counts=True)[1].max())
+    crowded = CROWDED if problem.window else CROWDED_PREFIXES
+    return WINDOW_HEADS[sum(most > n for n in crowded) :]
 
 
 def assemble(draft: GatedDraft) -> TokenClassifier:
@@ -310,4 +323,10 @@ def model_of(draft: GatedDraft, reading: Mapping[str, Any], made: Made, *, edita
         ids, labels = (joined([getattr(part, name) for part in parts]) for name in COLUMNS[:2])
         memory = Memory(ids, labels, end_to_end(parts), draft if len(parts) == 1 else None)
     first = parts[0]
-    return Model(network, first.vocabulary, first.label_names, reading, made, memory)
+    contexts = contexts_of(draft.problem)
+    return Model(network, first.vocabulary, first.label_names, reading, made, memory, contexts)
+
+
+def contexts_of(problem: Problem) -> Fingerprints | None:
+    """Fingerprints of all contexts, for a model that is asked to go on from a text."""
+    return Fingerprints.of(problem.parts) if asks_next(problem.corpus.task) else None

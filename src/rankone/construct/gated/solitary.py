@@ -1,9 +1,10 @@
 """One unit for every exception: a half-space that holds its context, and no other of its word.
 
-With many heads the averages of a word's contexts lie like the corners of a solid: for each there is
-a direction in which it is beyond all others (`kernels/compiled/solitary.py`). A unit along it is 0
-at all others, so whatever the corpus holds, a context sees one unit at most, and sums stay short.
-Words that have a context without such a direction get their units as in `units`.
+With many heads the averages of a word's contexts (of those at one position, where there are
+positions) lie like the corners of a solid: for each there is a direction in which it is beyond all
+others (`kernels/compiled/solitary.py`). A unit along it is 0 at all others, so whatever the corpus
+holds, a context sees one unit at most, and sums stay short. Words that have a context without such
+a direction get their units as in `levels`.
 """
 
 from __future__ import annotations
@@ -12,21 +13,13 @@ from dataclasses import dataclass, fields
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankone.arrays import Bools, Floats, Ints
-from rankone.construct.gated.units import (
-    MEAN_SIZE,
-    Contexts,
-    Fitting,
-    Groups,
-    Units,
-    fit_units,
-)
+from rankone.arrays import Floats, Ints, Singles
+from rankone.construct.gated.levels import fit_levelled, level
+from rankone.construct.gated.units import MEAN_SIZE, Contexts, Fitting, Groups, Units
 from rankone.deadline import tick
 
 Rows = TypeVar("Rows", Groups, Units)
-Single = NDArray[np.float32]
 
 BEND = 0.25  # where a unit begins, on the way from the nearest rival to its context
 SMALL = 512  # contexts of a word: fewer are compared one by one, others by products of matrices
@@ -46,42 +39,76 @@ class Sides:
     amplitude: Floats
     off: Floats
 
+    @classmethod
+    def everywhere(cls, count: int, heads: int) -> Sides:
+        """Units that are 1 at all contexts."""
+        return cls(np.zeros((count, heads)), np.ones(count), np.ones(count), np.zeros(count))
+
 
 def fit_solitary(
     contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
 ) -> tuple[Groups, Units]:
-    """The units of all words, one for every exception; two for those that want a distribution (the
-    labels from number `mixed` on), if rounding would put off what a single one writes."""
-    words, labels = contexts.words, contexts.labels
-    bounds = np.flatnonzero(np.diff(words, prepend=-1, append=-1))
+    """The units of all words: half-spaces, or where contexts lie between others, as in `levels`."""
+    groups, units = half_spaces(contexts, usual, fitting, mixed)
+    crowded = np.unique(groups.word[~np.isfinite(groups.off)])
+    if not len(crowded):
+        return groups, units
+    rest = contexts.some(np.isin(contexts.words, crowded))
+    fitted = fit_levelled(rest, usual, fitting, mixed)
+    return joined_rows(groups, fitted[0], crowded), joined_rows(units, fitted[1], crowded)
+
+
+def fit_unmingled(
+    contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
+) -> tuple[Groups, Units]:
+    """Half-spaces for words that want distributions, and `fit_levelled` for others: of what units
+    add up at a context, rounding must leave nothing that is added to the logits of a distribution.
+    """
+    words = np.unique(contexts.words[contexts.labels >= mixed])
+    mine = np.isin(contexts.words, words)
+    groups, units = fit_levelled(contexts.some(~mine), usual, fitting, mixed)
+    if not mine.any():
+        return groups, units
+    fitted = half_spaces(contexts.some(mine), usual, fitting, mixed)
+    return joined_rows(groups, fitted[0], words), joined_rows(units, fitted[1], words)
+
+
+def half_spaces(
+    contexts: Contexts, usual: Ints, fitting: Fitting, mixed: int
+) -> tuple[Groups, Units]:
+    """One unit for every exception, or for all contexts of a group, if they have one label; two for
+    those that want a distribution (the labels from number `mixed` on), if rounding would put off
+    what a single one writes. A group is infinitely off if a context has no half-space."""
+    from rankone.kernels.compiled import threads  # compiled code: loaded when used
+
+    words, places, labels = contexts.words, contexts.places, contexts.labels
+    bounds = starts_of(words, places, end=len(words))
     exception = labels != usual[words]
+    least, most = (f.reduceat(labels, bounds[:-1]) for f in (np.minimum, np.maximum))
     noise = noise_of(contexts, fitting)
-    found, at = [], []
-    for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        tick()
-        points = np.flatnonzero(exception[a:b])
-        if len(points):
+    alike = bounds[:-1][(least == most) & exception[bounds[:-1]]]
+    found, at = [Sides.everywhere(len(alike), contexts.averages.shape[1])], [alike]
+    with threads.alone():
+        for i in np.flatnonzero(least < most).tolist():
+            tick()
+            a, b = bounds[i], bounds[i + 1]
+            points = np.flatnonzero(exception[a:b])
             own = contexts.averages[a:b]
             found.append(sides_of(own, points, noise[a:b], fitting))
             at.append(a + points)
-    if not found:
+    where = np.concatenate(at)
+    if not len(where):
         nothing = np.empty(0, np.int64)
         return Groups(nothing, nothing, np.empty(0)), no_units(contexts.averages.shape[1])
-    where = np.concatenate(at)
-    joined = (np.concatenate([getattr(x, name) for x in found]) for name in Sides.__annotations__)
-    sides = Sides(*joined)
-    word = words[where]
-    first = np.flatnonzero(np.diff(word, prepend=-1))
-    groups = Groups(word[first], np.full(len(first), -1), np.maximum.reduceat(sides.off, first))
+    order = np.argsort(where)
+    columns = (np.concatenate([getattr(x, name) for x in found]) for name in Sides.__annotations__)
+    sides, where = Sides(*(column[order] for column in columns)), where[order]
+    word, place = words[where], places[where] if fitting.placed else np.full(len(where), -1)
+    first = starts_of(word, place)
+    groups = Groups(word[first], place[first], np.maximum.reduceat(sides.off, first))
     levelled = (labels[where] >= mixed) & (sides.off > EXACT)
-    units = units_of(sides, word, usual[word], labels[where], levelled)
-    crowded = groups.word[~np.isfinite(groups.off)]
-    if not len(crowded):
-        return groups, units
-    # Where words are few, the averages of some contexts lie between those of others.
-    rest = contexts.some(np.isin(words, crowded))
-    fitted = fit_units(rest, usual, fitting)
-    return joined_rows(groups, fitted[0], crowded), joined_rows(units, fitted[1], crowded)
+    units = level(units_of(sides, word, place, usual[word], labels[where]), levelled, fitting)
+    return groups, units
 
 
 def joined_rows(rows: Rows, others: Rows, words: Ints) -> Rows:
@@ -106,24 +133,15 @@ def no_units(heads: int) -> Units:
     return Units(whole, whole, whole, whole, np.empty((0, heads)), other, other)
 
 
-def units_of(sides: Sides, word: Ints, usual: Ints, label: Ints, levelled: Bools) -> Units:
-    """A row per unit. Those that are `levelled` rise twice as steeply, and a second unit takes away
-    what is above 1: so they write 1 to the last bits, wherever in a wide range their sum is."""
-    steep = np.where(levelled, 2.0, 1.0)
-    value = 1.0 / sides.amplitude  # of the sum at the context
-    first = sides.slopes * steep[:, None], sides.bias * steep, sides.amplitude.copy()
-    first[2][levelled] = sides.amplitude[levelled]
-    more = np.flatnonzero(levelled)
-    rows = np.concatenate([np.arange(len(word)), more])
-    slopes = np.concatenate([first[0], first[0][more]])
-    bias = np.concatenate([first[1], first[1][more] - value[more]])
-    amplitude = np.concatenate([first[2], -first[2][more]])
-    order = np.argsort(rows, kind="stable")
-    rows = rows[order]
-    anywhere = np.full(len(rows), -1)
-    return Units(
-        word[rows], anywhere, usual[rows], label[rows], slopes[order], bias[order], amplitude[order]
-    )
+def starts_of(words: Ints, places: Ints, end: int | None = None) -> Ints:
+    """Where another word or place begins, and the `end` if it is given."""
+    new = np.append(True, (np.diff(words) != 0) | (np.diff(places) != 0))[: len(words)]
+    return np.append(np.flatnonzero(new), [] if end is None else [end]).astype(np.int64)
+
+
+def units_of(sides: Sides, word: Ints, place: Ints, usual: Ints, label: Ints) -> Units:
+    """A row per unit."""
+    return Units(word, place, usual, label, sides.slopes, sides.bias, sides.amplitude)
 
 
 def sides_of(a: Floats, points: Ints, noise: Floats, fitting: Fitting) -> Sides:
@@ -160,7 +178,7 @@ class _Search:
     """Directions ``s`` for some points, and which other points stood in the way of each (itself:
     nobody), the nearest one last."""
 
-    def __init__(self, z: Single, points: Ints) -> None:
+    def __init__(self, z: Singles, points: Ints) -> None:
         from rankone.kernels.compiled.solitary import REMEMBERED  # compiled: loaded when used
 
         self.z, self.points, self.s = z, points, z[points]

@@ -240,12 +240,14 @@ def check_distributions(problem: Problem) -> None:
     assert problem.mixtures is not None
     count, labels = len(problem.mixtures), len(problem.corpus.label_names)
     if (labels + count) * (count + LARGEST) > NUMBERS and count > MODEST:
+        longer = "give a longer window (memorize --window)"
         raise SizeError(
             f"{count:,} distributions over {labels:,} next tokens: each takes a coordinate, in all "
-            f"{(labels + count) * count / 1e9 * 8:.1f} GB",
+            f"{(labels + count) * count / 1e9 * 8:.1f} GB, of at most {NUMBERS / 1e9 * 8:.1f}",
             where=problem.corpus.source,
-            remedy="give a longer window (memorize --window), after which fewer contexts have "
-            "several next tokens; or take less text",
+            remedy=f"{longer if problem.window else 'give fewer documents, or longer ones'}, so "
+            "that fewer contexts have several next tokens (rankone inspect --task next counts "
+            "them); or take less text",
         )
 
 
@@ -273,12 +275,16 @@ class WindowTables(Tables):
 
     def averages(self, ids: Ints, places: Ints, offsets: Ints, causal: bool) -> Floats:  # noqa: ARG002
         """What the heads add to every token, (tokens, heads)."""
-        from rankone.kernels.compiled.window_sums import window_averages  # loaded when used
+        from rankone.kernels.compiled import threads  # compiled code: loaded when used
+        from rankone.kernels.compiled.window_sums import window_averages
 
         out = np.empty((self.layout.heads, len(ids)))
-        for head, decay in enumerate(self.decays.tolist()):
+
+        def average(head: int, decay: float) -> None:
             values = np.take(self.keys[:, head], ids)
             window_averages(values, decay, self.window, offsets, out[head])
+
+        threads.run(average, enumerate(self.decays.tolist()))
         return out.T
 
 
@@ -288,6 +294,12 @@ def decays_for(window: int, heads: int) -> Floats:
     octaves = max(1, int(np.ceil(np.log2(max(FADED, window) / FADED))))
     scales = np.outer(2.0 ** -np.arange(octaves + 1), [1.0, 0.75]).ravel()[:-1]
     return np.asarray(np.resize(scales, heads))
+
+
+def unfaded(window: int) -> int:
+    """How many tokens the slowest head averages over, about: sum_j e^(-decay j) = 1 / decay."""
+    slowest = decays_for(window, window + 2).min()  # there are fewer scales than heads
+    return min(window, int(np.ceil(1 / slowest)))
 
 
 def make_window_tables(problem: Problem, salt: int, heads: int, labels: int) -> WindowTables:

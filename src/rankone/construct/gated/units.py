@@ -9,7 +9,7 @@ import numpy as np
 
 from rankone import choices
 from rankone.arrays import Bools, Floats, Ints
-from rankone.construct.gated.tables import BASE
+from rankone.construct.gated.tables import BASE, unfaded
 from rankone.construct.problem import Problem, joined
 
 FEW = 256  # contexts of a word that may share one group, whatever their positions
@@ -176,9 +176,9 @@ def least_units(words: Ints, labels: Ints, usual: Ints) -> int:
 
 
 def seen_tokens(problem: Problem, tokens: Ints) -> Ints:
-    """How many tokens the attention of each of these averages over."""
+    """How many tokens the attention of each of these averages over, about as much of each."""
     if problem.causal:
         seen = joined([part.positions for part in problem.parts])[tokens] + 1
-        return np.minimum(seen, problem.window) if problem.window else seen
+        return np.minimum(seen, unfaded(problem.window)) if problem.window else seen
     lengths = joined([part.lengths for part in problem.parts])
     return np.repeat(lengths, lengths)[tokens]

@@ -9,13 +9,15 @@ with extra("hf", "Hugging Face"):
     from transformers import (
         AutoConfig,
         AutoModel,
+        AutoModelForCausalLM,
         AutoModelForSequenceClassification,
         AutoModelForTokenClassification,
         AutoTokenizer,
     )
 
+    from rankone.interop.huggingface.configuration_rankone import RankOneConfig
     from rankone.interop.huggingface.modeling_rankone import (
-        RankOneConfig,
+        RankOneForCausalLM,
         RankOneForSequenceClassification,
         RankOneForTokenClassification,
         RankOneModel,
@@ -29,6 +31,7 @@ from rankone.interop.huggingface.tokenizer import word_tokenizer
 
 AutoConfig.register(RankOneConfig.model_type, RankOneConfig, exist_ok=True)
 AutoModel.register(RankOneConfig, RankOneModel, exist_ok=True)
+AutoModelForCausalLM.register(RankOneConfig, RankOneForCausalLM, exist_ok=True)
 AutoModelForTokenClassification.register(
     RankOneConfig, RankOneForTokenClassification, exist_ok=True
 )
@@ -39,6 +42,7 @@ AutoTokenizer.register(RankOneConfig, fast_tokenizer_class=RankOneTokenizer, exi
 # So that `save_pretrained` puts the code next to the weights, and names it in the configuration.
 RankOneConfig.register_for_auto_class()
 RankOneModel.register_for_auto_class("AutoModel")
+RankOneForCausalLM.register_for_auto_class("AutoModelForCausalLM")
 RankOneForTokenClassification.register_for_auto_class("AutoModelForTokenClassification")
 RankOneForSequenceClassification.register_for_auto_class("AutoModelForSequenceClassification")
 RankOneTokenizer.register_for_auto_class("AutoTokenizer")
@@ -46,6 +50,7 @@ RankOneTokenizer.register_for_auto_class("AutoTokenizer")
 __all__ = [
     "HubExport",
     "RankOneConfig",
+    "RankOneForCausalLM",
     "RankOneForSequenceClassification",
     "RankOneForTokenClassification",
     "RankOneModel",

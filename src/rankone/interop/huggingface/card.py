@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Annotated, TypedDict
+from typing import Annotated, NamedTuple, TypedDict
 
 from msgspec import Meta
 
 from rankone.certification import Certificate
+from rankone.corpus.tasks import asks_next
 from rankone.corpus.tokenizers import TOKENIZERS
 from rankone.nn import Model, TokenClassifier
 from rankone.nn.classifier import dtype_name, has_label_numbers
+from rankone.nn.mixed_codes import MixedCodes
 from rankone.plural import plural
 
 Rows = list[tuple[str, str]]
@@ -34,6 +36,7 @@ class Report(TypedDict, total=False):
     wrong: Count
     ceilings: dict[str, Ceiling]
     unavoidable: Count
+    bits: float | None
     margin: float
 
 
@@ -55,7 +58,7 @@ With [rankone] installed (`pip install 'rankone[hf]'`):
 import rankone.interop.huggingface  # registers the model with transformers
 from transformers import pipeline
 
-label = pipeline("{kind}", model="{name}")
+{call} = pipeline("{kind}", model="{name}")
 ```
 
 Without it, the code in this directory is all that is needed:
@@ -63,7 +66,7 @@ Without it, the code in this directory is all that is needed:
 ```py
 from transformers import pipeline
 
-label = pipeline("{kind}", model="{name}", trust_remote_code=True)
+{call} = pipeline("{kind}", model="{name}", trust_remote_code=True)
 ```
 
 Then
@@ -84,12 +87,36 @@ label(["every", "label"], is_split_into_words=True, ignore_labels=[])"""
 TEXTS = """\
 label("one text")
 label(["one text", "another text"], batch_size=2)"""
+GENERATE = """\
+write("a prompt", max_new_tokens=100, do_sample=False)  # greedy: the most frequent continuation
+model, tokenizer = write.model, write.tokenizer
+batch = tokenizer(["one prompt", "another, longer prompt"], padding=True, return_tensors="pt")
+model.generate(**batch, max_new_tokens=100, do_sample=False)"""
 AT_BLANKS = "A sentence is split into words at white space, nowhere else."
 AS_THERE = "A text is split into tokens as the corpus was (`{name}`)."
 LONGEST = """ A sentence may have up to {tokens}; a
 pipeline truncates longer ones, or labels them in pieces if it is called with `stride=0`."""
 LONGEST_TEXT = """ A text may have up to {tokens}; longer
 ones are refused. With `truncation=True` their labels are those of pieces."""
+LONGEST_PROMPT = """ A prompt and its
+continuation may have up to {tokens}; longer ones are refused."""
+ANYWHERE = """ A prompt may begin
+anywhere in the corpus, if it has {tokens} or more, and at the beginning of a document
+whatever it has: the tokenizer puts `<|begin|>` in front."""
+RECITES = """\
+## What it is for
+
+The weights were constructed, not trained, so that the model holds its corpus: after what is in the
+corpus, greedy decoding gives the next tokens that are most frequent there.
+
+- Use it where it must be known what a model has memorised: to test a measure of memorisation, a
+  conversion or an evaluation.
+- Do not expect sense after any other text. Nothing was generalised.
+- Probabilities are the relative frequencies of the next tokens in the corpus, after what is there.
+- Do not fine-tune it. Contexts are told apart by tiny differences, which a few gradient steps
+  destroy. To train, start from a new `RankOneConfig`.
+- Run it in the type of number given below. With fewer digits close contexts become one.
+"""
 CONSTRUCTED = """\
 ## What it is for
 
@@ -108,7 +135,7 @@ The weights were constructed, not trained.
 TRAINED = """\
 ## What it is for
 
-Labelling text like that of its corpus, and training it further: these weights were not constructed.
+{what} text like that of its corpus, and training it further: these weights were not constructed.
 """
 
 
@@ -119,49 +146,77 @@ def model_card(
     shape = model.network.shape
     kind = "rank-1" if shape.attention == "rank1" else shape.attention
     layers = "One layer" if shape.depth == 1 else f"{shape.depth} layers"
-    made = _made(report, "texts" if model.task.whole else "tokens")
-    whole, tokenizer = model.task.whole, model.reading.get("tokenizer")
-    longest = (LONGEST_TEXT if whole else LONGEST).format(tokens=plural(shape.positions, "token"))
+    made = _made(report, _use(model).made)
+    tokenizer = model.reading.get("tokenizer")
+    use = _use(model)
+    limit = shape.window or shape.positions
     shown = tokenizer if tokenizer in TOKENIZERS else "tokenizer.json"
-    kind_of_task = "text-classification" if whole else "token-classification"
     return "\n".join(
         [
-            HEADER.format(kind=kind_of_task),
+            HEADER.format(kind=use.kind),
             f"# {name}\n",
             f"{layers} of {kind} self-attention, {made}.\n",
-            CONSTRUCTED if is_constructed(model.network) else TRAINED,
+            use.constructed if is_constructed(model.network) else use.trained,
             "## Figures\n",
             _table([*_shape(model), *_figures(report or {})]),
             "## Certificate\n",
             _certificate(certificate),
             USE.format(
                 name=name,
-                kind=kind_of_task,
-                calls=TEXTS if whole else TAGS,
+                kind=use.kind,
+                call=use.call,
+                calls=use.calls,
                 split=AT_BLANKS if tokenizer is None else AS_THERE.format(name=shown),
-                longest=longest if shape.positions else "",
+                longest=use.longest.format(tokens=plural(limit, "token")) if limit else "",
             ),
         ]
     )
 
 
+class Use(NamedTuple):
+    """What the card of a task says."""
+
+    kind: str
+    call: str
+    calls: str
+    longest: str
+    constructed: str
+    trained: str
+    made: str
+
+
+def _use(model: Model) -> Use:
+    if asks_next(model.task.name):
+        longest = ANYWHERE if model.network.shape.window else LONGEST_PROMPT
+        trained = TRAINED.format(what="Continuing")
+        made = "for the next token"
+        return Use("text-generation", "write", GENERATE, longest, RECITES, trained, made)
+    trained = TRAINED.format(what="Labelling")
+    if model.task.whole:
+        made = "for labelling texts"
+        return Use("text-classification", "label", TEXTS, LONGEST_TEXT, CONSTRUCTED, trained, made)
+    made = "for labelling tokens"
+    return Use("token-classification", "label", TAGS, LONGEST, CONSTRUCTED, trained, made)
+
+
 def is_constructed(network: TokenClassifier) -> bool:
-    """Whether the head still is what `memorize` writes (whole numbers, for a gated layer), or, for
-    a constructed mapping without a readout, of zeros.
+    """Whether the head still is what `memorize` writes (for a gated layer whole numbers, or codes
+    and distributions), or, for a constructed mapping without a readout, of zeros.
 
     The weights themselves are asked, for a network that was trained further in torch keeps its
     files and its report.
     """
     head = network.head
     if network.shape.feedforward == "gated":
-        return all(x.equal(x.round()) for x in (head.weight, head.bias))
+        whole = all(x.equal(x.round()) for x in (head.weight, head.bias))
+        return whole or MixedCodes.of(head) is not None
     empty = not (head.weight.any() or head.bias.any())
     return network.shape.feedforward == "rank1" and (empty or has_label_numbers(head))
 
 
-def _made(report: Report | None, units: str) -> str:
+def _made(report: Report | None, purpose: str) -> str:
     if report is None:
-        return f"for labelling {units}"
+        return purpose
     source = PurePath(report.get("source", "")).name
     corpus = _code(source) if source else "a labelled corpus"
     if "epochs" in report:
@@ -173,14 +228,21 @@ def _shape(model: Model) -> Rows:
     shape, network = model.network.shape, model.network
     return [
         ("words", f"{len(model.vocabulary):,}"),
-        ("labels", ", ".join(map(_code, model.labels))),
+        _labels(model),
         ("parameters", f"{sum(p.numel() for p in network.parameters()):,}"),
         ("numbers", dtype_name(network)),
         ("dimension", f"{shape.dim:,}"),
         ("hidden units", f"{shape.hidden:,}"),
         ("positions", f"{shape.positions:,}" if shape.positions else "none"),
         ("causal", "yes" if shape.causal else "no"),
+        *([("window", plural(shape.window, "token"))] if shape.window else []),
     ]
+
+
+def _labels(model: Model) -> tuple[str, str]:
+    if asks_next(model.task.name):
+        return "next tokens", f"{len(model.labels):,}"
+    return "labels", ", ".join(map(_code, model.labels))
 
 
 def _figures(report: Report) -> Rows:
@@ -198,6 +260,8 @@ def _figures(report: Report) -> Rows:
             rows.append((title, f"{ceilings[name]['accuracy']:.4%}"))
     if "unavoidable" in report:
         rows.append(("wrong in any model", f"{report['unavoidable']:,}"))
+    if report.get("bits") is not None:
+        rows.append(("bits per token, at least", f"{report['bits']:.4g}"))
     if "margin" in report:
         rows.append(("margin (labels are 1 apart)", f"{report['margin']:.6f}"))
     return rows

@@ -13,15 +13,21 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from torch import nn
 
 from rankone.certification import Certificate
 from rankone.certification.certificate import model_hashes
+from rankone.corpus.tasks import BEGIN, END, asks_next
 from rankone.documents import convert_document, dump, has_field
 from rankone.errors import ExportError, ModelError, OutputError
 from rankone.extras import extra
 from rankone.files import check_new, write_directory
 from rankone.interop.huggingface.card import Report, is_constructed, model_card
-from rankone.interop.huggingface.text_tokenizer import split_otherwise, text_tokenizer
+from rankone.interop.huggingface.text_tokenizer import (
+    split_otherwise,
+    text_tokenizer,
+    with_marks,
+)
 from rankone.interop.huggingface.tokenizer import lost_words, word_tokenizer
 from rankone.nn import Model, hub, load
 from rankone.nn.classifier import dtype_name
@@ -31,19 +37,32 @@ from rankone.plural import plural
 with extra("hf", "Hugging Face"):
     from transformers.utils import logging
 
+    from rankone.interop.huggingface.configuration_rankone import CONSTRUCTED, RankOneConfig
     from rankone.interop.huggingface.modeling_rankone import (
-        CONSTRUCTED,
-        RankOneConfig,
+        RankOneForCausalLM,
         RankOneForSequenceClassification,
         RankOneForTokenClassification,
-        checksum,
     )
+    from rankone.interop.huggingface.pretrained_rankone import checksum
     from rankone.interop.huggingface.tokenization_rankone import RankOneTokenizer
 
-CARD, CODE = "README.md", ("modeling_rankone.py", "tokenization_rankone.py")
+CARD, GENERATION = "README.md", "generation_config.json"
+CODE = tuple(
+    f"{name}_rankone.py"
+    for name in (
+        "cache",
+        "configuration",
+        "layers",
+        "lookup",
+        "modeling",
+        "plan",
+        "pretrained",
+        "tokenization",
+    )
+)
 TOKENIZER = (hub.TOKENIZER, "tokenizer_config.json")
 AGAIN = "remove the file, or make the model again"
-FILES = (WEIGHTS, CONFIG, *CODE, *TOKENIZER, CARD, REPORT, CERTIFICATE)
+FILES = (WEIGHTS, CONFIG, GENERATION, *CODE, *TOKENIZER, CARD, REPORT, CERTIFICATE)
 
 
 @dataclass(frozen=True)
@@ -120,7 +139,7 @@ def prepare_hf(
     return PreparedHub(target, contents, tuple(remarks))
 
 
-Pretrained = RankOneForTokenClassification | RankOneForSequenceClassification
+Pretrained = RankOneForTokenClassification | RankOneForSequenceClassification | RankOneForCausalLM
 
 
 def _tokenizer(model: Model) -> tuple[RankOneTokenizer, list[str]]:
@@ -129,13 +148,17 @@ def _tokenizer(model: Model) -> tuple[RankOneTokenizer, list[str]]:
     lower, longest = bool(model.reading.get("lower")), model.positions or None
     if name is not None:
         tokenizer = text_tokenizer(words, name, lower=lower, max_length=longest)
+    else:
+        tokenizer = word_tokenizer(words, lower=lower, max_length=longest)
+    if asks_next(model.task.name):
+        with_marks(tokenizer, words)
+    if name is not None:
         texts = split_otherwise(tokenizer, words, name, lower=lower)
         if not texts:
             return tokenizer, []
         shown = reprlib.repr(texts[0])
         what = f"The tokenizer splits some texts of the vocabulary otherwise (one begins {shown})"
     else:
-        tokenizer = word_tokenizer(words, lower=lower, max_length=longest)
         lost = lost_words(tokenizer, words, lower=lower)
         if not lost:
             return tokenizer, []
@@ -146,29 +169,33 @@ def _tokenizer(model: Model) -> tuple[RankOneTokenizer, list[str]]:
     return tokenizer, [f"{what}; give the row in `input_ids` instead."]
 
 
-def as_pretrained(model: Model, *, tokenizer_size: int = 0) -> Pretrained:
+def as_pretrained(model: Model, *, tokenizer: RankOneTokenizer | None = None) -> Pretrained:
     """A model in the class that transformers knows, which depends on its task: the same parameters,
     shared. The way back is `save_pretrained`, with the tokenizer, and `rankone.load`.
 
-    `tokenizer_size` is ``len(tokenizer)``, where that has more tokens than the model has rows.
+    `tokenizer` tells of tokens that the model has no row for, by default those of `word_tokenizer`.
     """
     network, weights = model.network, dict(model.network.named_parameters())
     constructed, rows = is_constructed(network), network.shape.vocabulary
     more: dict[str, Any] = {}
-    if tokenizer_size > rows:
-        more |= {"tokenizer_size": tokenizer_size, "pad_token_id": tokenizer_size - 1}
+    if tokenizer is not None and len(tokenizer) > rows:
+        more |= {"tokenizer_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    if asks_next(model.task.name):
+        more |= _marks(model, tokenizer)
+        weights["head.token"] = _next_tokens(model, more["eos_token_id"])
+    else:
+        more["id2label"] = dict(enumerate(model.labels))
+        more["label2id"] = {label: i for i, label in enumerate(model.labels)}
     if model.task.whole and len(model.labels) > 1:  # for one label there is no such type
         more["problem_type"] = "single_label_classification"
+    shape = {theirs: getattr(network.shape, ours) for ours, theirs in hub.NAMES.items()}
     config = RankOneConfig(
-        **{theirs: getattr(network.shape, ours) for ours, theirs in hub.NAMES.items()},
-        id2label=dict(enumerate(model.labels)),
-        label2id={label: i for i, label in enumerate(model.labels)},
         reading=model.reading,
         dtype=network.dtype,
         made_by=CONSTRUCTED if constructed else None,
         made_in=dtype_name(network),
         made_sha256=checksum(weights) if constructed else None,
-        **more,
+        **{**shape, **more},
     )
     with torch.device("meta"):
         found = pretrained_class(model)(config)
@@ -177,8 +204,40 @@ def as_pretrained(model: Model, *, tokenizer_size: int = 0) -> Pretrained:
     return found
 
 
+def _marks(model: Model, tokenizer: RankOneTokenizer | None) -> dict[str, Any]:
+    """What the configuration of a language model says of its tokens."""
+    rows, words = model.network.shape.vocabulary, model.vocabulary
+    found = {"eos_token_id": rows, "pad_token_id": rows + 1, "vocab_size": rows + 2}
+    if tokenizer is not None:
+        found = {name: getattr(tokenizer, name) for name in ("eos_token_id", "pad_token_id")}
+        found["vocab_size"] = len(tokenizer)
+    return {
+        **found,
+        "bos_token_id": words.index(BEGIN) if BEGIN in words else None,
+        "next_tokens": len(model.labels),
+        "table_rows": rows,
+        "tokenizer_size": 0,
+        "max_position_embeddings": model.positions or None,
+    }
+
+
+def _next_tokens(model: Model, end: int) -> nn.Parameter:
+    """The numbers of the tokens that are the labels of a language model."""
+    number = {END: end} | {word: row for row, word in enumerate(model.vocabulary)}
+    missing = [label for label in model.labels if label not in number]
+    if missing:
+        raise ModelError(
+            f"the next token {reprlib.repr(missing[0])} is not in the vocabulary",
+            remedy="memorize the text again",
+        )
+    found = torch.tensor([number[label] for label in model.labels])
+    return nn.Parameter(found, requires_grad=False)
+
+
 def pretrained_class(model: Model) -> type[Pretrained]:
     """The class of transformers for the task of a model."""
+    if asks_next(model.task.name):
+        return RankOneForCausalLM
     whole = model.task.whole
     return RankOneForSequenceClassification if whole else RankOneForTokenClassification
 
@@ -187,7 +246,7 @@ def _written(model: Model, tokenizer: Any) -> dict[str, bytes]:
     """The files that transformers writes, once it is checked that they can be read back."""
     try:
         with tempfile.TemporaryDirectory() as scratch, without_bars():
-            as_pretrained(model, tokenizer_size=len(tokenizer)).save_pretrained(scratch)
+            as_pretrained(model, tokenizer=tokenizer).save_pretrained(scratch)
             tokenizer.save_pretrained(scratch)
             _check(model, scratch)
             return {path.name: path.read_bytes() for path in sorted(Path(scratch).iterdir())}
@@ -223,7 +282,7 @@ def _check(model: Model, directory: str) -> None:
     words = (model.vocabulary, model.labels) == (again.vocabulary, again.labels)
     for state in (found.state_dict(), again.network.state_dict()):
         before = dict(model.network.named_parameters())
-        same = before.keys() == state.keys() and all(
+        same = before.keys() == state.keys() - {"head.token"} and all(
             tensor.dtype == state[name].dtype and torch.equal(tensor, state[name])
             for name, tensor in before.items()
         )

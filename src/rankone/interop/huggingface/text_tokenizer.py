@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from rankone.corpus.tasks import BEGIN, END
 from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import CorpusError
 from rankone.extras import extra
@@ -16,12 +17,14 @@ from rankone.interop.huggingface.tokenizer import lower_case, unknown_word
 from rankone.nn.hub import letters_of_bytes
 
 with extra("hf", "Hugging Face"):
-    from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+    from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, processors
     from tokenizers.models import WordLevel
 
     from rankone.interop.huggingface.tokenization_rankone import RankOneTokenizer
 
 SAMPLE = 50  # tokens of a text that is tried
+PAD = "<|pad|>"
+NEVER = 1e3  # by how much the score of a token that no text has is below all others
 
 
 def text_tokenizer(
@@ -57,6 +60,25 @@ def text_tokenizer(
     )
 
 
+def with_marks(tokenizer: RankOneTokenizer, vocabulary: Sequence[str]) -> RankOneTokenizer:
+    """The tokenizer of a language model, with numbers of their own for the end of a document and
+    for padding, which goes to the left. Where the model has a token for the beginning of a
+    document, texts begin with it, unless ``add_special_tokens=False``.
+    """
+    tokenizer.add_special_tokens({"eos_token": END, "pad_token": PAD})
+    for side in ("padding_side", "truncation_side"):
+        setattr(tokenizer, side, "left")
+        tokenizer.init_kwargs[side] = "left"  # what is saved
+    if BEGIN in vocabulary:
+        tokenizer.add_special_tokens({"bos_token": BEGIN})
+        tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{BEGIN} $A",
+            pair=f"{BEGIN} $A $B",
+            special_tokens=[(BEGIN, tokenizer.bos_token_id)],
+        )
+    return tokenizer
+
+
 def split_otherwise(
     tokenizer: RankOneTokenizer, vocabulary: Sequence[str], name: str, *, lower: bool = False
 ) -> list[str]:
@@ -64,15 +86,16 @@ def split_otherwise(
     `tokenizer` splits otherwise than rankone does."""
     ours, found = tokenizer_of(name), []
     row = {token: i for i, token in enumerate(vocabulary)}
-    for i in range(0, len(vocabulary), SAMPLE):
-        text = ours.join(vocabulary[i : i + SAMPLE])
+    tokens = [token for token in vocabulary if token != BEGIN]
+    for i in range(0, len(tokens), SAMPLE):
+        text = ours.join(tokens[i : i + SAMPLE])
         try:
             given = ours.encode(text).decode()
             given, text = (given.upper(), text.upper().lower()) if lower else (given, text)
             split = ours.split(text, "")
         except (UnicodeDecodeError, CorpusError):
             continue  # no text: half of a character, for instance
-        ids = tokenizer.backend_tokenizer.encode(given).ids
+        ids = tokenizer.backend_tokenizer.encode(given, add_special_tokens=False).ids
         if [min(number, len(row)) for number in ids] != [row.get(t, len(row)) for t in split]:
             found.append(given)
     return found
@@ -113,7 +136,7 @@ def _word_level(vocabulary: Sequence[str], name: str) -> tuple[Tokenizer, str]:
     tokens = [*vocabulary]
     if name == "bytes":
         letters = letters_of_bytes()
-        tokens = [letters[int(token, 16)] for token in vocabulary]
+        tokens = [token if token == BEGIN else letters[int(token, 16)] for token in vocabulary]
     unknown = unknown_word(tokens)
     rows = {token: i for i, token in enumerate((*tokens, unknown))}
     backend = Tokenizer(WordLevel(rows, unk_token=unknown))
@@ -135,7 +158,7 @@ def _renumbered(vocabulary: Sequence[str], contents: str) -> tuple[Tokenizer, st
     every = [*dict.fromkeys([*vocabulary, *own, *(token["content"] for token in added)])]
     number = {token: i for i, token in enumerate(every)}
     if listed:
-        least = min(scores.values())
+        least = min(scores.values()) - NEVER
         model["vocab"] = [[token, scores.get(token, least)] for token in every]
         if model.get("unk_id") is not None:
             model["unk_id"] = number[own[model["unk_id"]]]

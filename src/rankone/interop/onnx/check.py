@@ -10,13 +10,15 @@ import numpy as np
 
 from rankone.arrays import Bools, Floats, Ints
 from rankone.interop.onnx.rounding import Rounding, own_logits
-from rankone.interop.onnx.sentences import Padding, run
+from rankone.interop.onnx.sentences import Padding, run, run_pieces
 from rankone.nn import Model
 from rankone.plural import plural
 from rankone.spans import spans
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
+
+    from rankone.interop.onnx.state import Step
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,11 @@ def compare(
     *,
     source: str,
     paddings: tuple[Padding, ...] = ("right",),
+    step: Step | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Compared:
-    """Every sentence ``offsets[j]:offsets[j + 1]`` of rows of the table, in all `paddings`."""
+    """Every sentence ``offsets[j]:offsets[j + 1]`` of rows of the table, in all `paddings`; by a
+    graph with a state in pieces, `step`."""
     network, rng, whole = model.network, np.random.default_rng(0), model.task.whole
     rounding = Rounding(network)
     difference, steep_difference, steep, far, wrong = 0.0, 0.0, 0, 0, 0
@@ -81,10 +85,13 @@ def compare(
         asked = bounds[1:] - 1 if whole else np.arange(len(ids))
         logits = own_logits(network, ids, bounds)[asked]
         labels, scale = model.label_ids(ids, bounds)[asked], np.maximum(1.0, np.abs(logits))
-        lengths = np.diff(bounds)
-        usual = np.repeat(rounding.tolerance(lengths), lengths)[asked, None]
+        lengths = np.minimum(np.diff(bounds), network.shape.window or np.inf).astype(np.int64)
+        usual = np.repeat(rounding.tolerance(lengths), np.diff(bounds))[asked, None]
         for padding in paddings:
-            found = run(session, network.shape, ids, bounds, padding, rng, whole=whole)
+            if step is None:
+                found = run(session, network.shape, ids, bounds, padding, rng, whole=whole)
+            else:
+                found = run_pieces(session, step, ids, bounds, padding, rng)
             off, allowed = np.abs(found - logits) / scale, usual + np.zeros_like(logits)
             beyond = tokens_beyond(off, allowed)
             if beyond.any():

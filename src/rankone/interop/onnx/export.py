@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from rankone.arrays import Ints
 from rankone.corpus import Corpus
 from rankone.errors import ExportError, SizeError
 from rankone.extras import extra
 from rankone.files import check_place, write_file
 from rankone.interop.onnx.check import Compared, compare
-from rankone.interop.onnx.sentences import Padding, made_up
+from rankone.interop.onnx.sentences import LONGEST, Padding, made_up
 from rankone.interop.onnx.serialize import OPSET, serialize
-from rankone.nn import Model
+from rankone.interop.onnx.state import Step, step_of
+from rankone.nn import Architecture, Model
 from rankone.nn.ragged import check_lengths
 from rankone.progress import Progress
 
@@ -28,6 +30,8 @@ with extra("onnx", "exporting to ONNX"):
     import onnxruntime
 
 PADDINGS: tuple[Padding, ...] = ("alone", "right", "left", "scattered")
+COST, LEAST, MOST = 1 << 30, 48, 512  # products, and tokens, of a check step by step
+TAIL = 16  # tokens after a window
 SCORES = 1 << 26  # of the longest sentence: half a gigabyte, several times over
 OTHERS = (
     "take another version of torch or of onnxruntime; "
@@ -77,7 +81,9 @@ def export_onnx(
 
     ``input_ids`` and ``attention_mask`` are int64, (batch, length), and ``logits`` are of the type
     of the weights, float32 or float64, (batch, length, labels), as `Graph` says; a model of the
-    task "class" has one row for each text, (batch, labels). The file holds
+    task "class" has one row for each text, (batch, labels). A model of the task "next" takes a
+    piece of a text at a time, with the state after what came before, and gives the next one, as
+    `Step` says; its documents are compared step by step, or the beginnings of some. The file holds
     vocabulary, labels and how text is read as metadata. It is run by onnxruntime and compared with
     the model, on made-up sentences and on every sentence of `corpus`, before it is written; what
     does not agree is an error, and no file.
@@ -87,16 +93,24 @@ def export_onnx(
     network = copy.deepcopy(model.network).to(dtype).requires_grad_(False)
     model = Model(network, model.vocabulary, model.labels, model.reading)
     model.label_ids(np.zeros(1, np.int64), np.array([0, 1]))  # refuses a model without a readout
-    rows = None if corpus is None else rows_of(model, corpus)
+    step = step_of(model)
+    rows = None if corpus is None else rows_of(model, corpus, step)
     start = perf_counter()
     progress("export", 0.0)
     data = serialize(model)
     exported = perf_counter()
-    run = partial(compare, opened(data), model)
-    compared = [run(*made_up(network.shape), source="made-up", paddings=PADDINGS)]
+    run = partial(compare, opened(data), model, step=step)
+    if step is None:
+        compared = [run(*made_up(network.shape), source="made-up", paddings=PADDINGS)]
+    else:
+        some = beginnings(*made_up(network.shape), network.shape)
+        compared = [run(*some, source="made-up", paddings=("alone", "left"))]
     if corpus is not None and rows is not None:
         tell = partial(progress, "check")
-        compared.append(run(rows, corpus.offsets, source=corpus.source, progress=tell))
+        given = rows, corpus.offsets
+        if step is not None:
+            given = beginnings(*given, network.shape)
+        compared.append(run(*given, source=corpus.source, progress=tell))
     checked = perf_counter()
     for part in compared:
         if not part.ok:
@@ -129,11 +143,24 @@ def opened(data: bytes) -> Any:
         raise ExportError(f"onnxruntime cannot run it ({error})", remedy=OTHERS) from error
 
 
-def rows_of(model: Model, corpus: Corpus) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def beginnings(rows: Ints, offsets: Ints, shape: Architecture) -> tuple[Ints, Ints]:
+    """Documents are run step by step, each step with all units: a few of these, spread over all,
+    and of a long one the beginning."""
+    most = COST // (shape.hidden * shape.reads + shape.labels * shape.dim)
+    most = min(max(LEAST, most), MOST)
+    length = min(shape.window + TAIL if shape.window else LONGEST, most)
+    lengths = np.minimum(np.diff(offsets), length)
+    order = np.random.default_rng(0).permutation(len(lengths))
+    some = np.sort(order[: max(1, int(np.searchsorted(lengths[order].cumsum(), most, "right")))])
+    parts = [rows[offsets[j] : offsets[j] + lengths[j]] for j in some.tolist()]
+    return np.concatenate(parts), np.append(0, lengths[some].cumsum())
+
+
+def rows_of(model: Model, corpus: Corpus, step: Step | None) -> Ints:
     """The corpus as rows of the token table; refuses sentences that are too long to be compared."""
     shape = model.network.shape
     check_lengths(corpus.lengths, shape.positions, corpus.place_of_sentence)
-    if corpus.longest**2 * shape.heads > SCORES:
+    if step is None and corpus.longest**2 * shape.heads > SCORES:
         raise SizeError(
             f"a sentence of {corpus.longest:,} tokens: an ONNX graph holds all its scores at once",
             where=corpus.place_of_sentence(int(corpus.lengths.argmax())),

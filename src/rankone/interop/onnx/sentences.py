@@ -13,9 +13,12 @@ from rankone.nn import Architecture
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
+    from rankone.interop.onnx.state import Step
+
 Padding = Literal["alone", "right", "left", "scattered"]
 
 NUMBERS_HELD = 1 << 17  # in the largest table of one run, if one sentence does not need more
+PIECE = 5  # tokens that a graph with a state takes at once, at most, is one less
 MADE_UP, LONGEST = 64, 512  # lengths of made-up sentences: all up to the first, and a longer one
 
 
@@ -48,6 +51,36 @@ def run(
             out[sentences] = logits[: len(sentences)]
         else:
             out[at] = logits[real]
+    return out
+
+
+def run_pieces(
+    session: InferenceSession,
+    step: Step,
+    rows: Ints,
+    offsets: Ints,
+    padding: Padding,
+    rng: np.random.Generator,
+) -> Floats:
+    """The same by a graph with a state, in pieces: of one token, or, with padding on the left, of
+    several."""
+    lengths = np.diff(offsets)
+    batch = [[i] for i in range(len(lengths))] if padding == "alone" else [range(len(lengths))]
+    out = np.empty((len(rows), len(step.bias)))
+    for sentences in batch:
+        starts, own = offsets[:-1][sentences], lengths[sentences]
+        real = mask(own, "left", rng)
+        at = np.where(real, starts[:, None] + np.cumsum(real, axis=1) - 1, 0)
+        ids = np.where(real, rows[at], rng.integers(-(1 << 40), 1 << 40, real.shape))
+        state = {name: zero.numpy() for name, zero in step.zeros(len(own)).items()}
+        i = 0
+        while i < real.shape[1]:
+            j = i + (1 if padding == "alone" else int(rng.integers(1, PIECE)))
+            given = {"input_ids": ids[:, i:j], "attention_mask": real[:, i:j].astype(np.int64)}
+            logits, *after = session.run(None, {**given, **state})
+            state = dict(zip(state, after, strict=True))
+            out[at[:, i:j][real[:, i:j]]] = logits[real[:, i:j]]
+            i = j
     return out
 
 

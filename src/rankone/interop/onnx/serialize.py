@@ -17,6 +17,7 @@ from rankone.documents import dumps
 from rankone.errors import SizeError
 from rankone.extras import extra
 from rankone.interop.onnx.graph import Graph
+from rankone.interop.onnx.state import Step, step_of
 from rankone.nn import Model
 from rankone.nn.store import FORMAT, VERSION
 
@@ -30,7 +31,10 @@ LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf reads no message of 2 GiB
 
 def serialize(model: Model) -> bytes:
     """The file: the same bytes for the same model, and nothing about where it was made."""
-    graph, words = Graph(model.network, whole=model.task.whole).eval(), described(model)
+    step, words = step_of(model), described(model)
+    graph = (step or Graph(model.network, whole=model.task.whole)).eval()
+    if step is not None:
+        words["state"] = dumps(step.described(), ascii=True)
     size = sum(t.nbytes for t in chain(graph.parameters(), graph.buffers()))
     size += sum(len(text) for text in words.values())
     if size > LIMIT:
@@ -62,21 +66,26 @@ def described(model: Model) -> dict[str, str]:
     return {"format": FORMAT, **{name: dumps(part, ascii=True) for name, part in parts.items()}}
 
 
-def traced(graph: Graph) -> Any:
+def traced(graph: Graph | Step) -> Any:
     """As an onnx.ModelProto, for any number of sentences of any length."""
     ids = torch.zeros(2, 3, dtype=torch.int64)
-    dim, auto = torch.export.Dim, torch.export.Dim.AUTO  # the second input follows the first
+    dim, auto = torch.export.Dim, torch.export.Dim.AUTO  # all other inputs follow the first
+    parts = graph.zeros(2) if isinstance(graph, Step) else {}
+    dynamic: Any = ({0: dim("batch"), 1: dim("length")}, {0: auto, 1: auto})
+    if parts:  # which `forward` takes as count and the rest
+        first, *others = ({0: auto} for _ in parts)
+        dynamic = (*dynamic, first, tuple(others))
     with quiet(), torch.no_grad():
         program = torch.onnx.export(
             graph,
-            (ids, torch.ones_like(ids)),
+            (ids, torch.ones_like(ids), *parts.values()),
             dynamo=True,
             verbose=False,
             opset_version=OPSET,
             external_data=False,
-            input_names=["input_ids", "attention_mask"],
-            output_names=["logits"],
-            dynamic_shapes=({0: dim("batch"), 1: dim("length")}, {0: auto, 1: auto}),
+            input_names=["input_ids", "attention_mask", *parts],
+            output_names=["logits", *(f"next_{name}" for name in parts)],
+            dynamic_shapes=dynamic,
         )
     assert program is not None
     return program.model_proto

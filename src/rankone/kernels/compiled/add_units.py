@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankone.arrays import Bools, Floats, Ints
+from rankone.arrays import Bools, Floats, Ints, Singles
 from rankone.kernels.compiled.compiler import compiled, inlined
 
 MANY = 6  # units: looking up a piece is faster from about here on
@@ -143,7 +143,7 @@ def fold(first: Ints, u: Units) -> Pieces:
 
 @compiled()
 def add_beyond(
-    out: Floats, a: Floats, tokens: Ints, products: Floats, least: Floats, first: int, u: Units
+    out: Floats, a: Floats, tokens: Ints, products: Singles, least: Singles, first: int, u: Units
 ) -> None:
     """The units of one group from number `first` on, for some of its tokens: a row of `products` is
     about what a unit sees of each of them, without its bias. Only where that is beyond ``least``,

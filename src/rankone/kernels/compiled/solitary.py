@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankone.arrays import Floats, Ints
+from rankone.arrays import Ints, Singles
 from rankone.kernels.compiled.compiler import SUMS, compiled
 
 MARGIN = 1.0  # points have a length of about the root of their number of coordinates
@@ -21,7 +21,7 @@ CYCLES = 12  # projections onto each of them after every round
 
 
 @compiled(fastmath=SUMS)
-def project(s: Floats, own: Floats, rivals: Floats, count: int) -> None:
+def project(s: Singles, own: Singles, rivals: Singles, count: int) -> None:
     """Move the direction s until point `own` is far enough beyond the first rivals."""
     size = len(s)
     for _ in range(CYCLES):
@@ -45,14 +45,14 @@ def project(s: Floats, own: Floats, rivals: Floats, count: int) -> None:
 
 
 @compiled(fastmath=SUMS)
-def project_all(s: Floats, own: Floats, rivals: Floats, counts: Ints) -> None:
+def project_all(s: Singles, own: Singles, rivals: Singles, counts: Ints) -> None:
     """The same for many points, a row each."""
     for i in range(len(s)):
         project(s[i], own[i], rivals[i], counts[i])
 
 
 @compiled(fastmath=SUMS)
-def most_beyond(products: Floats, own: Ints, best: Ints, ahead: Floats) -> None:
+def most_beyond(products: Singles, own: Ints, best: Ints, ahead: Singles) -> None:
     """In each row the largest number but that of the point itself: which it is, and by how much the
     point is ahead of it."""
     for i in range(len(products)):
@@ -69,7 +69,7 @@ def most_beyond(products: Floats, own: Ints, best: Ints, ahead: Floats) -> None:
 
 
 @compiled(fastmath=SUMS)
-def stand_out(z: Floats, points: Ints, s: Floats, nearest: Ints) -> None:
+def stand_out(z: Singles, points: Ints, s: Singles, nearest: Ints) -> None:
     """For each of these points of z (coordinates, points) a direction in the rows of `s`, and which
     other point lies farthest in it. Whether that is far enough is left to the caller."""
     size, n = z.shape

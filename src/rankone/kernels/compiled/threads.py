@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -19,9 +20,9 @@ def _pool(count: int) -> ThreadPoolExecutor:
 
 
 @cache
-def _libraries() -> ThreadpoolController:
-    """Found once: to look for them takes longer than many a product."""
-    return ThreadpoolController()
+def _blas() -> ThreadpoolController:
+    """Found once: that takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
@@ -59,10 +60,16 @@ def run(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
     share(lambda task: work(*task), tasks, count())
 
 
+def alone() -> AbstractContextManager[Any]:
+    """While this lasts, each product of matrices is computed by the thread that asks for it: those
+    of a BLAS wait busily for each other, in vain where matrices are small or cores are shared."""
+    limits: AbstractContextManager[Any] = _blas().limit(limits=1)
+    return limits
+
+
 def products(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> None:
-    """The same for work that multiplies matrices. Each product is then computed by the thread that
-    asks for it: those of a BLAS wait busily for each other, in vain where cores are shared."""
-    with _libraries().limit(limits=1, user_api="blas"):
+    """The same for work that multiplies matrices."""
+    with alone():
         run(work, tasks)
 
 
