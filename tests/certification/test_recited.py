@@ -16,6 +16,9 @@ from tests.certification.gated_models import changed
 import rankone
 from rankone import Corpus
 from rankone.certification import check_certificate, read_certificate
+from rankone.certification.certify import right_and_wrong
+from rankone.certification.float_evaluation import Readings
+from rankone.certification.recited import Recited
 from rankone.corpus.tasks import END
 from rankone.errors import CertificateError
 from rankone.nn import Model
@@ -182,3 +185,19 @@ def test_labels_of_documents(dtype: str) -> None:
     wrong = np.where(corpus.label_ids >= 0, 1 - corpus.label_ids, -1)
     other = rankone.certify(result.model, replace(corpus, label_ids=wrong))
     assert other.outcome.value == "refuted"
+
+
+def test_labels_that_are_not_proved_recite_nothing() -> None:
+    readings, gold = Readings.room(4), np.array([0, 1, -1, 2])
+    readings.labels[:] = [0, 1, 0, 1]
+    readings.off[:] = [0.4, 0.5, 0.0, 0.0]
+    right, wrong = right_and_wrong(readings, gold)
+    assert right.tolist() == [True, False, False, False]
+    assert wrong.tolist() == [False, False, False, True]
+    _, corpus = made(3)
+    every = np.ones(corpus.n_tokens, bool)
+    found = Recited.of(corpus, True, every, ~every)
+    assert found == Recited(5, 5, 0)
+    every[3] = False
+    assert Recited.of(corpus, True, every, ~every) == Recited(5, 4, 1)
+    assert Recited.of(corpus, False, every, ~every) is None

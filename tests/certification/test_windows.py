@@ -17,14 +17,19 @@ from tests.certification.gated_models import changed, layer_of
 
 import rankone
 from rankone import Corpus
-from rankone.certification import Outcome
+from rankone.certification import Outcome, rare
+from rankone.certification.any_order import AnyOrder
 from rankone.certification.ball_arithmetic import Balls
+from rankone.certification.exact_scores import fading
 from rankone.certification.float_balls import FloatBalls
 from rankone.certification.gated_balls import GatedBalls
+from rankone.certification.referee import Referee, precision
+from rankone.certification.told_apart import least_distance
 from rankone.certification.window_averages import Powers, WindowAverages
 from rankone.certification.windows import placeless
 from rankone.errors import CorpusError, ModelError
 from rankone.nn import Model, TokenClassifier
+from rankone.nn.arb_network import in_balls
 
 TEXTS = ("the cat and the dog and the cat sat", "a dog and the cat", "a dog and a dog sat")
 
@@ -249,3 +254,174 @@ def test_a_changed_token_is_not_certified() -> None:
     found = rankone.certify(model, replace(corpus, label_ids=ids))
     assert found.outcome is Outcome.REFUTED
     assert "is labelled" in str(found.reason)
+
+
+def test_the_step_does_not_tell_words_apart() -> None:
+    """A word's number there is added to the place: context ids are taken without it."""
+    model, corpus = memorized(4)
+    rows = np.arange(len(model.vocabulary))
+
+    def told(network: TokenClassifier) -> None:
+        assert network.step is not None
+        network.table[1] = network.table[0]
+        network.table[1, int(network.step.nonzero()[0])] = 1.0
+
+    assert least_distance(model.network, rows, rows * 0) == 1
+    other = changed(model, told)
+    assert least_distance(other.network, rows, rows * 0) == 0
+    found = check(other, corpus)
+    assert found.mapping is not Outcome.UNDECIDED
+
+
+def test_two_words_that_are_one() -> None:
+    """What only their keys tell apart is seen by none of them where they stand alone."""
+    corpus = Corpus.from_texts(["xab", "yab"], tokenizer="characters", window=2)
+
+    def same(network: TokenClassifier) -> None:
+        rows = [corpus.vocabulary.index(c) for c in "xy"]
+        network.table[rows[1]] = network.table[rows[0]]
+
+    model = changed(rankone.memorize(corpus).model, same)
+    found = check(model, corpus)
+    assert found.mapping is Outcome.REFUTED  # <begin> x and <begin> y
+
+
+@pytest.mark.parametrize("change", [None, keys_of_words])
+def test_the_referee_sees_the_same_window(change: Any) -> None:
+    """Context ids and features in Arb lie in the balls of float64, and are no other ones."""
+    model, corpus = memorized(4)
+    model = model if change is None else changed(model, change)
+    rows = model.rows(corpus.vocabulary)[corpus.token_ids]
+    referee = Referee(model.network, rows, corpus.offsets, 128, lambda *_: None)
+    balls = GatedBalls.of(model.network)
+    assert balls is not None
+    (chunk,) = balls.run(rows, corpus.offsets)
+    _, q = balls.located(chunk.ids, chunk.positions * 0, chunk.moved)
+    with precision(128):
+        net = in_balls(model.network)
+        for token in range(len(rows)):
+            ids, k = referee.place(token)
+            assert len(ids) == k + 1 <= 4
+            for exact, found in (
+                (net.context_id(ids, k), q),
+                ([net.features(ids, k)[i] for i in balls.out.tolist()], chunk.features),
+            ):
+                for i, x in enumerate(exact):
+                    off = abs(x - float(found.mid[i, token]))
+                    assert off <= float(found.rad[i, token]) + 1e-30
+
+
+def test_runs_in_any_order() -> None:
+    """Of a window n tokens count, and scores must be exact for all places."""
+    model, corpus = memorized(4)
+    rows = model.rows(corpus.vocabulary)[corpus.token_ids]
+    balls = GatedBalls.of(model.network)
+    assert balls is not None
+    gold = np.zeros(len(rows), np.int64)
+    order = AnyOrder.of(model.network, balls, gold, corpus.longest)
+    assert order is not None
+    (chunk,) = balls.run(rows, corpus.offsets)
+    sizes, bound = order.averages_slip(chunk)
+    table = model.network.table.detach().numpy()
+    assert balls.windows is not None
+    assert balls.windows.decays is not None
+    for row, (head, decay) in enumerate(zip(order.heads, balls.windows.decays, strict=True)):
+        for token in range(len(rows)):
+            n = min(4, int(chunk.positions[token]) + 1)
+            p = np.exp(-decay * np.arange(n)[::-1])
+            values = np.abs(table[rows[token + 1 - n : token + 1], head.value])
+            size = (p * values).sum() / p.sum()
+            assert sizes[row, token] == pytest.approx(size, rel=1e-12)
+            want = (2 * n + 12) * 2.0**-53 * size + 1e-30
+            assert bound[row, token] == pytest.approx(want, rel=1e-6, abs=0)
+    assert fading(model.network, balls, 1 << 50) is not None
+    assert fading(model.network, balls, 1 << 53) is None  # 3/4 of an odd place takes two bits more
+    single, _ = memorized(4, "float32")
+    less = GatedBalls.of(single.network)
+    assert less is not None
+    assert fading(single.network, less, 1 << 21) is not None
+    assert fading(single.network, less, 1 << 23) is None
+    assert rankone.certify(model, corpus).any_order
+    weak = changed(model, faded_less)
+    others = GatedBalls.of(weak.network)
+    assert others is not None
+    assert AnyOrder.of(weak.network, others, gold, corpus.longest) is None
+
+
+WORDS = " ".join(f"w{i} and" for i in range(70)) + " w1 w2 w1 w3 w1 w2 and then"
+
+
+def test_coordinates_that_few_tokens_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Distributions by entries, or as other coordinates: the same features, and slips of runs."""
+    model, corpus = memorized(1, texts=(WORDS, "w3 w1 w9 and"))
+    rows = model.rows(corpus.vocabulary)[corpus.token_ids]
+    gold = np.zeros(len(rows), np.int64)
+    found = []
+    for seldom in (rare.SELDOM, 10**9):
+        monkeypatch.setattr(rare, "SELDOM", seldom)
+        balls = GatedBalls.of(model.network)
+        assert balls is not None
+        order = AnyOrder.of(model.network, balls, gold, corpus.longest)
+        assert order is not None
+        (chunk,) = balls.run(rows, corpus.offsets)
+        found.append((balls.rare.there.sum(), chunk.features, order.features_slip(chunk)))
+    (some, one, slip), (none, other, slip_) = found
+    assert some >= 2
+    assert none == 0
+    assert np.abs(one.mid - other.mid).max() < 1e-13
+    assert np.abs(one.rad - other.rad).max() <= 0.5 * other.rad.max()
+    assert slip == pytest.approx(slip_, rel=0.1, abs=1e-20)
+    (slow,) = FloatBalls(model.network).run(rows, corpus.offsets)
+    far = np.abs(slow.features.mid[balls.out] - one.mid)
+    assert (far <= slow.features.rad[balls.out] + one.rad).all()
+    assert rankone.certify(model, corpus).ok
+
+
+def test_leads_that_rounding_may_take() -> None:
+    model, corpus = memorized(4)
+    balls = GatedBalls.of(model.network)
+    assert balls is not None
+    order = AnyOrder.of(model.network, balls, np.zeros(9, np.int64), corpus.longest)
+    assert order is not None
+    assert order.mixed is not None
+    codes = order.mixed.codes
+    y, slip = np.zeros((len(balls.out), 2)), np.zeros((len(balls.out), 2))
+    y[codes.at] = codes.codes[:1].T
+    slip[codes.at] = 0.5 - np.array([1e-9, 1e-14])
+    label = np.zeros(2, np.int64)
+    assert order._by_mixed(y, slip, label).tolist() == [True, False]
+    assert order._by_mixed(y, slip, label + 1).tolist() == [False, False]
+
+
+def test_many_contexts_of_different_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not compared if contexts of each word are further apart; the bound is sound."""
+    corpus = Corpus.from_texts(["abcdefg"], tokenizer="characters", window=3)
+    model = rankone.memorize(corpus).model
+    one = rankone.certify(model, corpus)
+    monkeypatch.setattr("rankone.certification.context_gaps.MANY", 2)
+    other = rankone.certify(model, corpus)
+    assert one.ok
+    assert other.ok
+    assert one.closest is not None
+    assert other.closest is None
+    assert 0.99 < float(other.delta) < 1 < float(one.delta)
+    assert rankone.check_certificate(other, model, corpus).ok
+
+
+def test_forgotten_windows() -> None:
+    """Contexts are windows there, too."""
+    model, corpus = memorized(4)
+    other = Corpus.from_texts(["the cat and the dog and the dog and"], window=4)
+    found = rankone.certify(model, corpus, forgotten=other).forgotten
+    assert found is not None
+    ours = {
+        tuple(s.tokens[max(0, i - 3) : i + 1])
+        for s in corpus.sentences
+        for i in range(len(s.tokens))
+    }
+    theirs = {
+        tuple(s.tokens[max(0, i - 3) : i + 1])
+        for s in other.sentences
+        for i in range(len(s.tokens))
+    }
+    assert (found.contexts, found.held) == (len(theirs), len(ours & theirs))

@@ -16,7 +16,7 @@ import numpy as np
 
 from rankone.arrays import Bools, Floats, Ints
 from rankone.certification.attention_balls import array
-from rankone.certification.windows import bare_table, steps
+from rankone.certification.windows import bare_table
 from rankone.nn import TokenClassifier
 
 MOST = 2.0**52  # beyond, differences are not exact
@@ -25,9 +25,7 @@ MOST = 2.0**52  # beyond, differences are not exact
 def least_distance(network: TokenClassifier, words: Ints, positions: Ints) -> float:
     """1 if this is proved for these rows of the two tables, which may repeat, and 0 if not."""
     table = bare_table(network)
-    free = ~steps(network) & ~np.any(
-        [head.output.any(1).numpy() for head in network.blocks[0].attention.heads], 0
-    )
+    free = ~np.any([head.output.any(1).numpy() for head in network.blocks[0].attention.heads], 0)
     if network.positions is None:
         return float(_all_differ(table[np.ix_(np.unique(words), free)]))
     placed = array(network.positions)
