@@ -39,7 +39,7 @@ def check_window(model: Model | ExactModel, corpus: Corpus) -> None:
             "a network with a window in which more than keys depends on where a token stands: what "
             "it sees is not only the window",
             remedy="certify a network of one block whose queries, values, units and labels do not "
-            "read the step, as memorize makes it (--window)",
+            "read the step (memorize --window)",
         )
 
 

@@ -1,0 +1,78 @@
+"""The widest margin between one point and all others, against what is known of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankone.construct.gated.margins import SLACK, least_squares, widest_margin
+
+
+def ahead(a, point):
+    """s . (x - y) for all other points y, and the length of s."""
+    s = widest_margin(a, point)
+    return np.delete((a[point] - a) @ s, point), float(np.sqrt(s @ s))
+
+
+def test_of_two_points_it_is_their_distance():
+    a = np.array([[0.0, 0.0], [3.0, 4.0]])
+    assert widest_margin(a, 0) == pytest.approx([-3 / 25, -4 / 25])
+
+
+@pytest.mark.parametrize("angle", [0.3, 1e-2, 2e-3])
+def test_a_corner_between_two_neighbours(angle):
+    """On a circle, of radius 1: neighbours lie 1 - cos(angle) behind, and all others further."""
+    turn = np.concatenate([[0.0, angle, -angle], np.linspace(2 * angle, np.pi, 40)])
+    a = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    found, length = ahead(a, 0)
+    assert found.min() >= 1 - SLACK
+    assert 1 / length == pytest.approx(1 - np.cos(angle), rel=2 * SLACK)
+    assert found[:2] == pytest.approx([1, 1], rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_direction_is_better(seed):
+    """Among many that are tried, and none that is near it."""
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal((300, 6)) * [1, 1, 1, 1, 0.1, 0.01]
+    for point in np.argsort(-(a**2).sum(1))[:5].tolist():
+        found, length = ahead(a, point)
+        if found.min() < 0:
+            continue
+        s = widest_margin(a, point)
+        for size in (1e-3, 1e-2, 0.1, 1.0):
+            other = s + size * length * rng.standard_normal((2000, 6)) / np.sqrt(6)
+            gaps = np.delete((a[point] - a) @ other.T, point, axis=0).min(0)
+            assert (gaps / np.sqrt((other**2).sum(1)) <= (1 + 2 * SLACK) / length).all()
+
+
+def test_inside_there_is_none():
+    rng = np.random.default_rng(0)
+    a = np.concatenate([rng.standard_normal((100, 3)), [[0.0, 0.0, 0.0]]])
+    assert not widest_margin(a, 100).any()
+    twins = np.concatenate([a, a[:1] * 1.0])
+    assert not widest_margin(twins, 0).any()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_least_squares_has_the_marks_of_an_optimum(seed):
+    """x >= 0, and nothing pulls a coordinate that could move."""
+    rng = np.random.default_rng(seed)
+    rows, wanted = rng.standard_normal((9, 30)), rng.standard_normal(9)
+    start = np.where(rng.random(30) < 0.2, rng.random(30), 0.0) if seed % 2 else np.zeros(30)
+    x = least_squares(rows, wanted, start)
+    pull = rows.T @ (wanted - rows @ x)
+    assert (x >= 0).all()
+    assert np.abs(pull[x > 0]).max() < 1e-10
+    assert pull.max() < 1e-10
+
+
+def test_runs_of_one_sign_in_float32():
+    """What stands after so many dashes: all contexts of "-" lie on a few lines, close together."""
+    from rankone import Corpus, memorize
+
+    runs = [f"{word}{'-' * count}{count % 7}\n" for count in range(1, 24) for word in ("ab", "a")]
+    corpus = Corpus.from_texts(["".join(runs)], tokenizer="characters", window=32)
+    result = memorize(corpus, dtype="float32")
+    assert result.wrong == result.unavoidable
+    assert result.max_error < 0.05
