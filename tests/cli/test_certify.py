@@ -231,7 +231,7 @@ def test_other_corpora_are_refused_and_nothing_is_written(
         ("{", "cannot be read"),
         ("{}", "not a certificate"),
         ('{"format": "rankone certificate", "version": 7}', "another format than version 5"),
-        ('{"format": "rankone certificate", "version": 4}', "no required field"),
+        ('{"format": "rankone certificate", "version": 5}', "no required field"),
     ],
 )
 def test_what_is_no_certificate_is_refused(
