@@ -67,7 +67,7 @@ def memorized(
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("window", [1, 2, 5])
+@pytest.mark.parametrize("window", [1, 5])
 def test_a_model_that_memorize_made(window: int, dtype: str) -> None:
     model, corpus = memorized(window, dtype)
     assert check(model, corpus).ok
@@ -299,7 +299,7 @@ def test_the_referee_sees_the_same_window(change: Any) -> None:
     _, q = balls.located(chunk.ids, chunk.positions * 0, chunk.moved)
     with precision(128):
         net = in_balls(model.network)
-        for token in (0, 2, 5, len(rows) - 1):
+        for token in (1, len(rows) - 1):
             ids, k = referee.place(token)
             assert len(ids) == k + 1 <= 4
             for exact, found in (
