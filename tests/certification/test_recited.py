@@ -47,7 +47,7 @@ def goes_on(model: Model, prompt: list[str], most: int) -> list[str]:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("window", [0, 1, 2, 3, 12])
+@pytest.mark.parametrize("window", [0, 1, 3])
 def test_documents_that_greedy_decoding_recites(window: int, dtype: str) -> None:
     model, corpus = made(window, dtype)
     found = rankone.certify(model, corpus)
@@ -120,8 +120,7 @@ def test_ties_are_no_proof() -> None:
     assert found.recited <= surely
 
 
-@pytest.mark.parametrize("window", [1, 2, 3])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("window", "dtype"), [(2, "float32"), (1, "float64")])
 def test_cross_entropy(window: int, dtype: str) -> None:
     """The bound holds in mpmath, and is small."""
     model, corpus = made(window, dtype)
