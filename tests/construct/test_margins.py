@@ -76,3 +76,21 @@ def test_runs_of_one_sign_in_float32():
     result = memorize(corpus, dtype="float32")
     assert result.wrong == result.unavoidable
     assert result.max_error < 0.05
+
+
+def test_the_remedy_of_a_refusal_is_one_that_is_left(monkeypatch):
+    """Nobody is told to give as many heads as there are."""
+    from rankone import Corpus, memorize
+    from rankone.construct.gated import draw
+    from rankone.errors import PrecisionError
+
+    monkeypatch.setattr(draw, "OFF", -1.0)
+    corpus = Corpus.from_texts(["a rose is a rose"], tokenizer="characters", window=3)
+    for dtype, heads, remedy in (
+        ("float32", 32, "give more heads (64), or choose float64"),
+        ("float32", 64, "choose float64"),
+        ("float64", 64, "try another seed, or a smaller corpus"),
+    ):
+        with pytest.raises(PrecisionError) as refused:
+            memorize(corpus, dtype=dtype, heads=heads)
+        assert refused.value.remedy == remedy

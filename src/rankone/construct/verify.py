@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +14,6 @@ from rankone.construct.heads import LabelHead, Outputs
 from rankone.construct.problem import Problem, joined
 from rankone.corpus import Corpus
 from rankone.nn import Evaluator, SelfAttention, TokenClassifier
-from rankone.nn.feedforward import FeedForward
 from rankone.nn.gated import GatedFeedForward
 from rankone.nn.layers import FeedForwardLayer
 from rankone.nn.masks import and_window
@@ -178,8 +176,8 @@ def dense_outputs(
         for i in range(0, len(own), step):
             piece, some = z[i : i + step], own[i : i + step]
             features = piece
-            for layer in parts:
-                features = features + (layer()(piece) - piece)
+            for added in parts:
+                features = features + added(piece)
             found = head.read_logits(features, network.head(features), wanted[some])
             labels[some], values[some], errors[some] = found.labels, found.values, found.errors
         done += len(own)
@@ -202,14 +200,12 @@ def _gathered(
         yield torch.cat(rows), np.concatenate(numbers)
 
 
-def _written_out(layer: FeedForwardLayer, dim: int) -> list[Callable[[], FeedForward]]:
-    """Layers whose sum it is, made when they are called."""
-    step = max(1, WRITTEN // dim)
-    if not isinstance(layer, GatedFeedForward) or layer.hidden <= step:
-        full = layer.expand()
-        return [lambda: full]
-    starts = range(0, layer.hidden, step)
-    return [partial(layer.expand_units, i, i + step) for i in starts]
+def _written_out(layer: FeedForwardLayer, dim: int) -> list[Callable[[torch.Tensor], torch.Tensor]]:
+    """Functions whose sum it adds, with matrices that are made when they are called."""
+    if isinstance(layer, GatedFeedForward) and layer.hidden * dim > WRITTEN:
+        return layer.in_pieces(WRITTEN)
+    full = layer.expand()
+    return [lambda h: full(h) - h]
 
 
 def _attended(

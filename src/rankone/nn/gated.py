@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -134,22 +136,38 @@ class GatedFeedForward(FeedForwardLayer):
         slack = 2.0**-12 * (most_fine.abs() + reach.abs())  # far more than rounding
         return most_fine + reach + torch.nan_to_num(slack, posinf=0.0) > 0
 
+    @torch.no_grad()
     def expand(self) -> FeedForward:
         """The same layer with both matrices written out."""
-        return self.expand_units(0, self.hidden)
+        full = FeedForward(self.gates.shape[1], 0, dtype=self.gates.dtype)
+        weight1 = self.penalty[:, None] * (self.gates[self.word] + self.gates[self.position])
+        weight1.index_add_(1, self.reads, self.slopes)
+        weight2 = weight1.new_zeros(self.gates.shape[1], len(weight1))
+        o = self.codes[self.plus] - self.codes[self.minus]
+        weight2.index_add_(0, self.writes, (self.amplitude[:, None] * o).T)
+        full.weight1, full.weight2 = nn.Parameter(weight1), nn.Parameter(weight2)
+        full.bias1 = nn.Parameter(self.bias1.detach().clone())
+        return full
 
     @torch.no_grad()
-    def expand_units(self, first: int, last: int) -> FeedForward:
-        """A layer of these units only, with both matrices written out: all of them may be more than
-        memory holds."""
-        own = slice(first, last)
-        full = FeedForward(self.gates.shape[1], 0, dtype=self.gates.dtype)
-        gates = self.gates[self.word[own]] + self.gates[self.position[own]]
-        weight1 = self.penalty[own, None] * gates
-        weight1.index_add_(1, self.reads, self.slopes[own])
-        weight2 = weight1.new_zeros(self.gates.shape[1], len(weight1))
-        o = self.codes[self.plus[own]] - self.codes[self.minus[own]]
-        weight2.index_add_(0, self.writes, (self.amplitude[own, None] * o).T)
-        full.weight1, full.weight2 = nn.Parameter(weight1), nn.Parameter(weight2)
-        full.bias1 = nn.Parameter(self.bias1[own].detach().clone())
-        return full
+    def in_pieces(self, numbers: int) -> list[Callable[[Tensor], Tensor]]:
+        """Functions from tokens (tokens, d) to what some of the units add to them, for one run of
+        units after the other, with their matrices written out: those of all units may be more than
+        memory holds. About so many numbers are held at once. Left out are columns of W1 that are
+        0, and units that are 0 for all of the tokens."""
+        seen = self.gates.any(0).index_fill(0, self.reads, True).nonzero()[:, 0]
+        gates, reads = self.gates[:, seen], torch.searchsorted(seen, self.reads)
+
+        @torch.no_grad()
+        def added(own: slice, h: Tensor) -> Tensor:
+            weight1 = self.penalty[own, None] * (gates[self.word[own]] + gates[self.position[own]])
+            weight1.index_add_(1, reads, self.slopes[own])
+            hidden = torch.relu(nn.functional.linear(h[:, seen], weight1, self.bias1[own]))
+            active = (hidden != 0).any(0).nonzero()[:, 0]
+            unit = active + own.start
+            o = self.codes[self.plus[unit]] - self.codes[self.minus[unit]]
+            out = hidden[:, active] @ (self.amplitude[unit, None] * o)
+            return torch.zeros_like(h).index_add_(1, self.writes, out)
+
+        step = max(1, numbers // max(1, len(seen)))
+        return [partial(added, slice(i, i + step)) for i in range(0, self.hidden, step)]

@@ -25,7 +25,7 @@ class MixedCodes:
     largest, by ``lead[m]``.
 
     ``keys`` are the codes as single numbers, in order, those of the labels ``order``; ``range[m]``
-    is by how much the numbers of column m differ.
+    is by how much the numbers of column m differ, and ``largest`` the size of the largest of all.
     """
 
     at: Ints
@@ -38,6 +38,7 @@ class MixedCodes:
     range: Floats
     keys: NDArray[np.uint64]
     order: Ints
+    largest: float
 
     @classmethod
     def of(cls, head: nn.Linear) -> MixedCodes | None:
@@ -68,7 +69,17 @@ class MixedCodes:
             return None
         spread = top - mixed.min(0, initial=np.inf)
         return cls(
-            coded, own, codes, sharp, mixed, leader, lead, spread, keys[order], np.asarray(order)
+            coded,
+            own,
+            codes,
+            sharp,
+            mixed,
+            leader,
+            lead,
+            spread,
+            keys[order],
+            np.asarray(order),
+            float(max(mixed.max(initial=0.0), -mixed.min(initial=0.0))),
         )
 
     def nearest(self, y: Floats, z: Floats) -> tuple[Ints, Bools]:
@@ -113,7 +124,7 @@ class MixedCodes:
     def terms(self, y: Floats, z: Floats) -> Floats:
         """At least the sum of the sizes of the numbers that a logit adds up."""
         sizes = self.sharp * (2 * np.abs(y).sum(0) + self.codes[0].sum())
-        return np.asarray(sizes + (np.abs(self.mixed).max() * np.abs(z).sum(0) if len(z) else 0.0))
+        return np.asarray(sizes + (self.largest * np.abs(z).sum(0) if len(z) else 0.0))
 
 
 def packed(bits: Floats) -> NDArray[np.uint64]:

@@ -135,9 +135,10 @@ class GatedDraft:
         heads = self.tables.layout.heads
         one, two, distance = self.closest()
         (word, here), (_, there) = self.problem.named(one), self.problem.named(two)
-        remedy = f"give more heads ({min(64, 2 * heads)})"
-        if name == "float32":
-            remedy += ", or choose float64"
+        most = WINDOW_HEADS[-1]
+        ways = [f"give more heads ({min(most, 2 * heads)})"] if heads < most else []
+        ways += ["choose float64"] if name == "float32" else []
+        remedy = ", or ".join(ways or ["try another seed, or a smaller corpus"])
         return PrecisionError(
             f"{name} cannot hold this corpus with {plural(heads, 'head')}, drawn "
             f"{plural(draws, 'time')}: two contexts of {word!r} with different labels are "

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankone.arrays import Bools, Floats, Ints
 
-TURNS = 200
+TURNS = 60
 BLOCKS = 8  # of points: the nearest of each is taken up
 SLACK = 0.02  # of the margin: then it is wide enough
 NARROW = 1e-13  # square of a margin that rounding may have made up

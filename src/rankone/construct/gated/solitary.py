@@ -28,7 +28,7 @@ HELD = 1 << 21  # products of matrices that a thread holds at once: they stay in
 PARTS = 4  # that a thread gets of the points of a word, one after the other
 FLOOR = 1e-6  # of the largest variance: the whitening of a large word stretches no further
 HARD = 0.1  # off: then it is worth while to look for the widest margin
-FEW_HARD = 256  # contexts of a word: more are left as they are
+FEW_HARD = 1 << 20  # of these, times contexts of their word: more are left as they are
 EXACT = 1e-7  # how far a unit may be off that writes the coordinate of a distribution
 
 
@@ -170,7 +170,7 @@ def sides_of(a: Floats, points: Ints, noise: Floats, fitting: Fitting) -> Sides:
         slopes, nearest, every = _large(centred, points)
     found = _scaled(a, points, slopes, nearest, noise, fitting, every)
     hard = np.flatnonzero(~(found.off <= HARD))
-    if not 0 < len(hard) <= FEW_HARD:
+    if not 0 < len(hard) * len(a) <= FEW_HARD:
         return found
     return found.improved(hard, _widest(a, points[hard], noise, fitting))
 

@@ -104,7 +104,7 @@ class Contexts:
         """Those of these tokens; `averages` has a row for every token."""
         ids, places = (column[tokens] for column in problem.columns)
         places = places if problem.placed else np.zeros(len(tokens), np.int64)
-        a = np.ascontiguousarray(averages[tokens])
+        a = np.ascontiguousarray(np.take(averages.T, tokens, axis=1).T)  # by heads: in order
         keys = ids * problem.length + places
         order = np.lexsort((a[:, 0], keys))
         same = (np.diff(keys[order]) == 0) & (np.diff(a[order, 0]) == 0)
