@@ -66,3 +66,18 @@ def test_the_module_itself(network):
     expected = network.features(ids)[0].detach().numpy().T
     found = next(Evaluator(network).features(CORPUS.token_ids[:60], np.array([0, 60])))
     assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("numbers", [1, 1000, 1 << 20])
+def test_matrices_in_pieces(network, numbers):
+    """What the pieces add is what all matrices add, also to a token that many units look at."""
+    layer = network.blocks[0].feedforward
+    h = network.blocks[0].attention(network.embed(torch.from_numpy(CORPUS.token_ids[None, :60])))[0]
+    h = torch.cat([h, torch.zeros_like(h[:1]), 3 * h[5:7]]).detach()
+    pieces = layer.in_pieces(numbers)
+    assert len(pieces) == layer.hidden if numbers == 1 else len(pieces) < layer.hidden
+    expected = layer.expand()(h) - h
+    assert sum(added(h) for added in pieces).numpy() == pytest.approx(
+        expected.detach().numpy(), abs=1e-9
+    )
+    assert (expected.abs() > 0.5).any()
