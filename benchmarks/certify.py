@@ -151,7 +151,8 @@ def texts(path: Path, counts: list[int]) -> None:
             ]
             for how in settings:
                 corpus = rankone.read_corpus(part, task="next", **how)
-                name = ", ".join(f"{k} {v}" for k, v in how.items()) or "one document"
+                name = ", ".join(k if v is True else f"{k} {v}" for k, v in how.items())
+                name = name or "one document"
                 try:
                     result = rankone.memorize(corpus, dtype=dtype)
                 except rankone.RankOneError as error:
