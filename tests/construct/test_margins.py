@@ -94,3 +94,28 @@ def test_the_remedy_of_a_refusal_is_one_that_is_left(monkeypatch):
         with pytest.raises(PrecisionError) as refused:
             memorize(corpus, dtype=dtype, heads=heads)
         assert refused.value.remedy == remedy
+
+
+def test_where_a_context_is_hard_its_half_space_is_the_widest(monkeypatch):
+    from rankone.construct.gated import solitary
+    from rankone.construct.gated.units import Fitting, directions_for
+
+    rng = np.random.default_rng(3)
+    a = rng.standard_normal((60, 6))
+    a /= np.sqrt((a**2).sum(1))[:, None]
+    a[30:] = a[:30] + 1e-3 * rng.standard_normal((30, 6))
+    points, noise = np.arange(60), np.full(60, 1e-6)
+    how = Fitting("float32", directions_for(6), 1.0, one_hot=False, placed=False)
+    monkeypatch.setattr(solitary, "FEW_HARD", 0)
+    first = solitary.sides_of(a, points, noise, how).off
+    monkeypatch.setattr(solitary, "FEW_HARD", 1 << 20)
+    monkeypatch.setattr(solitary, "HARD", -1.0)
+    found = solitary.sides_of(a, points, noise, how)
+    assert (found.off <= first).all()
+    there = np.isfinite(first)
+    assert there.mean() > 0.5
+    assert np.median(found.off[there] / first[there]) < 0.9
+    for i in range(60):  # and it is right: 1 at its own context, and 0 at all others
+        seen = np.maximum(a @ found.slopes[i] + found.bias[i], 0) * found.amplitude[i]
+        assert seen[i] == pytest.approx(1, abs=1e-6) or found.off[i] == np.inf
+        assert not np.delete(seen, i).any()

@@ -70,6 +70,6 @@ def _inside(rows: Floats, wanted: Floats, x: Floats, free: Bools) -> tuple[Float
             return aim, free
         share = x[below] / np.maximum(x[below] - aim[below], 1e-300)
         x = x + share.min() * (aim - x)
-        free = free & (x > 0)
+        free = free.copy()
         free[below[share.argmin()]] = False
         x[~free] = 0.0
