@@ -109,3 +109,20 @@ def test_every_bit_of_a_code_counts():
         other = bits[:, :1].copy()
         other[i] = 1 - other[i]
         assert packed(other)[0] != packed(bits[:, :1])[0]
+
+
+def test_without_distributions_that_nobody_has_a_share_of():
+    """The labels, and how far off, are those of the whole head."""
+    whole = MixedCodes.of(head())
+    rng = np.random.default_rng(5)
+    z = np.zeros((len(whole.own), 40))
+    z[-1] = rng.random(40) * (rng.random(40) < 0.5)
+    y = rng.random((len(whole.at), 40)) * (rng.random(40) < 0.5)
+    kept = z.any(1)
+    some, rest = whole.among(kept), z[kept]
+    assert (len(some.own), kept.sum()) == (1, 1)
+    labels = whole.nearest(y, z)[0]
+    assert (some.nearest(y, rest)[0] == labels).all()
+    assert some.away(y, rest, labels) == pytest.approx(whole.away(y, z, labels))
+    assert some.logits(y, rest) == pytest.approx(whole.logits(y, z))
+    assert some.terms(y, rest) == pytest.approx(whole.terms(y, z))

@@ -100,7 +100,7 @@ class LabelHead:
         return self._outputs(labels, self._left(codes, y, labels, wanted), wanted, self._terms(z))
 
     def _by_mixed(self, mixed: MixedCodes, z: Floats, wanted: Ints) -> Outputs:
-        y, own = self._parts(mixed, z)
+        y, own, mixed = self._parts(mixed, z)
         labels, known = mixed.nearest(y, own)
         doubt = np.flatnonzero(~(known & (mixed.away(y, own, labels) < 0.5)))
         step = max(1, LOGITS // len(self.bias))
@@ -111,12 +111,15 @@ class LabelHead:
         terms = float(mixed.terms(y, own).max(initial=0.0)) / mixed.sharp
         return self._outputs(labels, left, wanted, terms)
 
-    def _parts(self, mixed: MixedCodes, z: Floats) -> tuple[Floats, Floats]:
-        """The features of codes, and those of distributions."""
+    def _parts(self, mixed: MixedCodes, z: Floats) -> tuple[Floats, Floats, MixedCodes]:
+        """The features of codes, those of the distributions that some token has a share of, and the
+        head without the others: there may be thousands, of which few tokens see few."""
         at, own = mixed.at, mixed.own
         if self.seen is not None and len(z) == len(self.seen):
             at, own = (np.searchsorted(self.seen, x) for x in (at, own))
-        return z[at].astype(np.float64, copy=False), z[own].astype(np.float64, copy=False)
+        there = np.array([z[row].any() for row in own.tolist()], dtype=bool)
+        y, rest = (z[rows].astype(np.float64, copy=False) for rows in (at, own[there]))
+        return y, rest, mixed if there.all() else mixed.among(there)
 
     def _coded(self, codes: LabelCodes, z: Floats) -> Floats:
         """The features that a head of codes reads: all that it is given, if these are ``seen``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,17 @@ class MixedCodes:
             keys[order],
             np.asarray(order),
             float(max(mixed.max(initial=0.0), -mixed.min(initial=0.0))),
+        )
+
+    def among(self, kept: Bools) -> MixedCodes:
+        """The same without the distributions that are not kept; ``largest`` stays."""
+        return replace(
+            self,
+            own=self.own[kept],
+            mixed=self.mixed[:, kept],
+            leader=self.leader[kept],
+            lead=self.lead[kept],
+            range=self.range[kept],
         )
 
     def nearest(self, y: Floats, z: Floats) -> tuple[Ints, Bools]:
