@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rankone
 from rankone import Corpus, memorize
-from rankone.construct.gated.tables import decays_for
+from rankone.construct.gated.windows import decays_for
 from rankone.corpus.tasks import BEGIN, END
 from rankone.errors import PrecisionError, SettingError, SizeError
 
@@ -169,10 +169,10 @@ def test_refusals():
 
 
 def test_too_many_distributions(monkeypatch):
-    from rankone.construct.gated import tables
+    from rankone.construct.gated import labels
 
-    monkeypatch.setattr(tables, "NUMBERS", 100)
-    monkeypatch.setattr(tables, "MODEST", 1)
+    monkeypatch.setattr(labels, "NUMBERS", 100)
+    monkeypatch.setattr(labels, "MODEST", 1)
     said = r"(?s)distributions over \d+ next tokens.* GB, of at most .*"
     with pytest.raises(SizeError, match=said + "longer window"):
         memorize(Corpus.from_texts([TEXT], window=1))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import rankone
-from rankone.construct.gated.tables import LabelCodes
+from rankone.construct.gated.labels import LabelCodes
 from rankone.construct.mixtures import Mixtures
 from rankone.corpus import Corpus
 from rankone.nn.mixed_codes import MixedCodes

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import rankone
 from rankone.construct.gated.codes import coordinates_for
-from rankone.construct.gated.tables import CODE, LabelCodes
+from rankone.construct.gated.labels import LabelCodes
+from rankone.construct.gated.tables import CODE
 from rankone.errors import SettingError
 from rankone.theory import bits_per_weight, code_size, gated_dimension, units_bound
 from rankone.theory.gates import grid_exponent, label_size, rounded_peak

@@ -23,8 +23,8 @@ from rankone.construct.problem import (
     given_vectors,
     pose,
     position_rows,
-    remarks_on,
 )
+from rankone.construct.remarks import remarks_on
 from rankone.construct.verify import check_dense, check_fast
 from rankone.corpus import Corpus, as_corpus
 from rankone.corpus.rows import Column

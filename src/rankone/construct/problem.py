@@ -17,9 +17,7 @@ from rankone.arrays import Floats, Ints
 from rankone.construct.mixtures import Mixtures
 from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
-from rankone.corpus.contexts import sentences_with_repeats
 from rankone.corpus.targets import Targets, choose_targets
-from rankone.corpus.tasks import asks_next, of_texts, task_of
 from rankone.errors import CorpusError, PrecisionError, SettingError, VectorError
 from rankone.nn import TokenClassifier
 from rankone.nn.ragged import check_lengths
@@ -262,45 +260,3 @@ def given_vectors(
     except VectorError as error:  # rows of the table are not lines of the file
         where = os.fspath(vectors) if (error.where or "row").startswith("row") else error.where
         raise VectorError(error.what, where=where, remedy=error.remedy) from None
-
-
-def remarks_on(problem: Problem, positions: bool) -> tuple[str, ...]:
-    """Which of the paper's conditions fail or say nothing here, and what was done about it."""
-    remarks, targets, corpus = [], problem.targets, problem.corpus
-    texts, whole = of_texts(corpus.task), task_of(corpus.task).whole
-    unit = "document" if whole else "token"
-    if targets.conflicts:
-        remarks.append(_on_conflicts(problem, unit))
-    repeats = 0 if positions else sum(map(sentences_with_repeats, problem.parts))
-    if repeats:
-        remarks.append(
-            f"{plural(repeats, 'sentence repeats', 'sentences repeat')} a token, which Corollary 1 "
-            "excludes without positions; "
-            "sentences are told apart by the share of each token"
-        )
-    documents = sum(part.n_sentences for part in problem.parts)
-    for count, thing in (
-        (0 if asks_next(corpus.task) else documents, "document" if texts else "sentence"),
-        (problem.longest, f"token per {'document' if texts else 'sentence'}"),
-        (len(corpus.vocabulary), "token" if texts else "word"),
-        (len(corpus.label_names), "label"),
-    ):
-        if count == 1:
-            remarks.append(f"only one {thing}: the theorem holds, but says little here")
-    return tuple(remarks)
-
-
-def _on_conflicts(problem: Problem, unit: str) -> str:
-    """What was done about contexts with several labels."""
-    count, wrong = len(problem.targets.conflicts), problem.targets.unavoidable
-    stay = plural(wrong, f"{unit} stays", f"{unit}s stay")
-    if problem.mixtures is not None:
-        return (
-            f"{plural(count, 'context goes', 'contexts go')} on in several ways, which the paper "
-            "excludes; each gives the share of each next token, and the most frequent one leads, "
-            f"so {stay} wrong"
-        )
-    return (
-        f"{plural(count, 'context carries', 'contexts carry')} contradicting labels, which the "
-        f"paper excludes; each got its majority label, so {stay} wrong"
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
@@ -20,21 +20,12 @@ from rankone.construct.gated.keys import (
     stream,
     uniform,
 )
-from rankone.construct.mixtures import LEAD
 from rankone.construct.problem import Problem
-from rankone.errors import CorpusError, SizeError
+from rankone.errors import CorpusError
 
 CODE = 48  # coordinates of the code of a word: 3e13 codes
 QUERY = 2.0  # scores lie in [-3, 3]
 KEY, STEP = 1.0, 0.5  # keys and values of words lie in [-1, 1], those of positions in [-1/2, 1/2]
-ONE_HOT = 32  # so many labels have a coordinate each; more of them share digits
-BASE = 16  # of the digits
-SHARP = 8.0  # a code leads by so much for every coordinate in which another one differs
-LABELS = 1 << 20  # the number of the stream of hashes for codes of labels: no head has it
-DRAWS = 8  # of codes of labels: two are the same once in a hundred million draws
-FADED = 4.0  # the first token of a window has this exponent, about, in the slowest heads
-MODEST = 64  # distributions that always fit
-NUMBERS = 1 << 27  # in a table with a coordinate for each distribution: a gigabyte
 
 
 @dataclass(frozen=True)
@@ -68,91 +59,6 @@ class Layout:
     @property
     def dim(self) -> int:
         return self.one + 1 + 3 * self.heads + self.label
-
-
-@dataclass(frozen=True)
-class WindowLayout(Layout):
-    """The same for a window: heads share the coordinate of the step as their key."""
-
-    @property
-    def step(self) -> int:
-        return self.one + 1
-
-    def key(self, head: int) -> int:  # noqa: ARG002
-        return self.step
-
-    def value(self, head: int) -> int:
-        return self.step + 1 + head
-
-    @property
-    def averages(self) -> Ints:
-        return self.value(self.heads) + np.arange(self.heads)
-
-    @property
-    def labels(self) -> Ints:
-        return self.value(2 * self.heads) + np.arange(self.label)
-
-    @property
-    def dim(self) -> int:
-        return self.value(2 * self.heads) + self.label
-
-
-@dataclass(frozen=True)
-class LabelCodes:
-    """A row per label in few coordinates, the head that reads them, and how high a peak must be."""
-
-    rows: Floats
-    weight: Floats
-    bias: Floats
-    height: float
-    one_hot: bool
-    sharp: float = 1.0
-
-    @classmethod
-    def wanted_by(cls, problem: Problem, salt: int) -> LabelCodes:
-        """Those that a problem needs: with distributions, labels have codes that are far apart."""
-        names, mixtures = problem.corpus.label_names, problem.mixtures
-        if mixtures is None:
-            return cls.of(len(names))
-        check_distributions(problem)
-        leaders, lead = mixtures.leaders(problem.labels), LEAD[problem.dtype]
-        return cls.apart(names, mixtures.columns(len(names), leaders, lead), salt)
-
-    @classmethod
-    def apart(cls, names: Sequence[str], mixed: Floats, salt: int) -> LabelCodes:
-        """A code for each label, with as many ones as zeros, and a coordinate for each column of
-        `mixed`, which has the logits of a distribution.
-
-        With the features y in the coordinates of codes, the logit of code c is SHARP (2 c . y -
-        |c|^2): for a code it leads by SHARP for every coordinate in which the other one differs,
-        and for y = 0 all are equal. `Mixtures` are read there.
-        """
-        size = LARGEST
-        for more in range(DRAWS):
-            hashes = stream(hash_words(names, salt + (more << 32))[:-1], LABELS)
-            numbers = below(hashes, comb(size, size // 2))
-            if len(np.unique(numbers)) == len(names):
-                break
-        own = codes(numbers, size).astype(float)
-        rows = np.zeros((len(names) + mixed.shape[1], size + mixed.shape[1]))
-        rows[: len(names), :size] = own
-        rows[len(names) :, size:] = np.eye(mixed.shape[1])
-        weight = np.concatenate([2 * SHARP * own, mixed], axis=1)
-        bias = np.full(len(names), -SHARP * size / 2)
-        return cls(rows, weight, bias, 1.0, False, SHARP)
-
-    @classmethod
-    def of(cls, count: int) -> LabelCodes:
-        """A coordinate per label, or digits: the label whose digits are nearest wins."""
-        if count <= ONE_HOT:
-            return cls(np.eye(count), np.eye(count), np.zeros(count), 2.0, True)
-        size = 1
-        while BASE**size < count:
-            size += 1
-        numbers = np.arange(count)
-        digits = np.stack([numbers // BASE**i % BASE for i in range(size)], axis=1).astype(float)
-        digits -= BASE // 2
-        return cls(digits, 2 * digits, -(digits**2).sum(1), 1.0, False)
 
 
 @dataclass(frozen=True)
@@ -233,90 +139,6 @@ class Tables:
                 return None
             changed = replace(changed, positions=make_positions(length, self.salt, self.layout))
         return changed
-
-
-def check_distributions(problem: Problem) -> None:
-    """Refuse as many distributions as would not fit in memory."""
-    assert problem.mixtures is not None
-    count, labels = len(problem.mixtures), len(problem.corpus.label_names)
-    if (labels + count) * (count + LARGEST) > NUMBERS and count > MODEST:
-        longer = "give a longer window (memorize --window)"
-        raise SizeError(
-            f"{count:,} distributions over {labels:,} next tokens: each takes a coordinate, in all "
-            f"{(labels + count) * count / 1e9 * 8:.1f} GB, of at most {NUMBERS / 1e9 * 8:.1f}",
-            where=problem.corpus.source,
-            remedy=f"{longer if problem.window else 'give fewer documents, or longer ones'}, so "
-            "that fewer contexts have several next tokens (rankone inspect --task next counts "
-            "them); or take less text",
-        )
-
-
-@dataclass(frozen=True)
-class WindowTables(Tables):
-    """The same for a `window`: ``keys`` are the values of words, and head h averages them with
-    weights e^(-``decays[h]`` j) for the token j places back."""
-
-    decays: Floats = field(default_factory=lambda: np.empty(0))
-    window: int = 1
-
-    @property
-    def reach(self) -> float:
-        """No average is larger."""
-        return KEY
-
-    def table(self, labels: Floats) -> Floats:
-        layout = self.layout
-        table = np.zeros((len(self.own), layout.dim))
-        table[:, : layout.word] = self.own
-        table[:, layout.one] = 1.0
-        table[:, layout.labels] = labels
-        table[:, layout.value(0) : layout.value(layout.heads)] = self.keys
-        return table
-
-    def averages(self, ids: Ints, places: Ints, offsets: Ints, causal: bool) -> Floats:  # noqa: ARG002
-        """What the heads add to every token, (tokens, heads)."""
-        from rankone.kernels.compiled import threads  # compiled code: loaded when used
-        from rankone.kernels.compiled.window_sums import window_averages
-
-        out = np.empty((self.layout.heads, len(ids)))
-
-        def average(head: int, decay: float) -> None:
-            values = np.take(self.keys[:, head], ids)
-            window_averages(values, decay, self.window, offsets, out[head])
-
-        threads.run(average, enumerate(self.decays.tolist()))
-        return out.T
-
-
-def decays_for(window: int, heads: int) -> Floats:
-    """1, 3/4, 1/2, 3/8, ... down to where the first token of the window has faded to e^-`FADED`,
-    about. With mantissas of two bits, their products with positions are exact in float32."""
-    octaves = max(1, int(np.ceil(np.log2(max(FADED, window) / FADED))))
-    scales = np.outer(2.0 ** -np.arange(octaves + 1), [1.0, 0.75]).ravel()[:-1]
-    return np.asarray(np.resize(scales, heads))
-
-
-def unfaded(window: int) -> int:
-    """How many tokens the slowest head averages over, about: sum_j e^(-decay j) = 1 / decay."""
-    slowest = decays_for(window, window + 2).min()  # there are fewer scales than heads
-    return min(window, int(np.ceil(1 / slowest)))
-
-
-def make_window_tables(problem: Problem, salt: int, heads: int, labels: int) -> WindowTables:
-    """Codes and values from hashes; where two words have the same code, longer codes."""
-    words, decays = problem.corpus.vocabulary, decays_for(problem.window, heads)
-    for size in range(CODE, LARGEST + 1, 2):
-        layout = WindowLayout(size, 0, heads, labels)
-        hashes = hash_words(words, salt + (size << 32))
-        numbers = below(stream(hashes, 0), comb(size, size // 2))
-        if len(np.unique(numbers)) == len(numbers):
-            values = np.stack([uniform(stream(hashes, i + 1), KEY) for i in range(heads)], axis=1)
-            salted = salt + (size << 32)
-            own = codes(numbers, size)
-            return WindowTables(
-                layout, own, values, None, numbers, salted, None, decays, problem.window
-            )
-    raise clash(problem)
 
 
 def usual_labels(problem: Problem) -> Ints:

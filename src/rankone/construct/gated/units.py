@@ -9,7 +9,8 @@ import numpy as np
 
 from rankone import choices
 from rankone.arrays import Bools, Floats, Ints
-from rankone.construct.gated.tables import BASE, unfaded
+from rankone.construct.gated.labels import BASE
+from rankone.construct.gated.windows import unfaded
 from rankone.construct.problem import Problem, joined
 
 FEW = 256  # contexts of a word that may share one group, whatever their positions
