@@ -238,7 +238,7 @@ def decide(tables: list[Table]) -> list[Table]:
     whole, ranks = merged([tally_of(table) for table in tables])
     found = best(whole)
     labels = found.labels.astype(np.int32)
-    columns = {"label": labels, "first": whole.first, "contested": found.contested}
+    columns: Table = {"label": labels, "first": whole.first, "contested": found.contested}
     answers = [{name: column[rank] for name, column in columns.items()} for rank in ranks]
     return [{"errors": np.array([found.errors])}, *answers]
 
