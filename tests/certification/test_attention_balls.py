@@ -354,12 +354,13 @@ def product(weight: Floats, columns: Matrix) -> Matrix:
 
 
 def test_one_query_for_all_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And its radius is the largest one that any token has."""
+    """The radius of its query is the largest that any token has; a token alone needs none."""
     layer = Rank1Attention.assemble(*map(torch.tensor, ([1.0, 0.0], [0.0, 1.0], [1.0, 0.0])))
-    z = Balls(np.array([[-1.0, 1.0, 0.0], [0.5] * 3]), np.array([[0.0] * 3, [0.0, 1e-3, 0.0]]))
+    mid = np.array([[-1.0, 1.0, 0.0, 0.0, 1.0], [0.5] * 5])
+    z = Balls(mid, np.array([[0.0] * 5, [0.0, 1e-3, 0.0, 0.0, 0.0]]))
     monkeypatch.setattr(attention_balls, "by_blocks", None)
-    found = attend(layer.double(), z, np.array([0, 2, 3]), False)
-    assert found.rad[0] == pytest.approx([4e-3, 4e-3, 1e-3], rel=1e-9, abs=0)
+    found = attend(layer.double(), z, np.array([0, 2, 3, 5]), False)
+    assert found.rad[0] == pytest.approx([4e-3, 4e-3, 0.0, 1e-3, 1e-3], rel=1e-9, abs=1e-200)
 
 
 def test_one_token_that_sees_itself() -> None:
