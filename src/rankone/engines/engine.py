@@ -38,6 +38,11 @@ class Engine(ABC):
 
     name: str
     room: int = TASK
+    workers: int = 1
+
+    def buckets(self, size: int) -> int:
+        """Into how many buckets to split what takes so many bytes to work on."""
+        return max(self.workers, -(-size // self.room))
 
     @abstractmethod
     def put(self, table: Table) -> Ref:
@@ -106,6 +111,22 @@ class Engine(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def scattered(bucket: NDArray[np.integer[Any]], count: int, columns: Table) -> list[Table]:
+    """The rows of each of so many buckets, in order; ``bucket[i]`` is that of row i."""
+    order = np.argsort(bucket, kind="stable")
+    ends = np.searchsorted(bucket[order], np.arange(count), side="right").tolist()
+    sorted_ = {name: column[order] for name, column in columns.items()}
+    return [
+        {name: column[a:b] for name, column in sorted_.items()}
+        for a, b in zip([0, *ends], ends, strict=False)
+    ]
+
+
+def stacked(tables: Sequence[Table]) -> dict[str, NDArray[Any]]:
+    """The rows of all tables, one after the other."""
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
 def exchanged(rows: Sequence[Sequence[Ref]]) -> list[list[Ref]]:

@@ -82,6 +82,8 @@ class Ray(Engine):
                         remedy=f"leave out {name} (--{name}), or address (--address)",
                     )
             self._join(address)
+        nodes: Any = ray.nodes()  # type: ignore[no-untyped-call]
+        self.workers = max(1, int(sum(node["Resources"].get("CPU", 0) for node in nodes)))
         self._work = ray.remote(max_retries=RETRIES)(work)
 
     def _start(
