@@ -526,13 +526,11 @@ def derived_segments(problem: Problem, _: int, a: int, b: int, mid: list[float])
     u, x, v = Fraction(U), problem.key.balls.mid[0], problem.value.balls.mid[0]
     query = problem.query.balls
     y, y_rad = Fraction(float(query.mid[0, 0])), Fraction(float(query.rad[0, 0]))
-    c = Fraction(float(x.max() if y >= 0 else x.min()))
-    d = Fraction(float(v.max() if y >= 0 else v.min()))
+    c, d = (Fraction(float(w[a:b].max() if y >= 0 else w[a:b].min())) for w in (x, v))
     K, D = (max(abs(Fraction(z) - e) for z in w[a:b].tolist()) for w, e in ((x, c), (v, d)))
     R, S = (Fraction(float(t.balls.rad[0, a:b].max())) for t in (problem.key, problem.value))
     tau = abs(y) * (R + u * K) + y_rad * (K + R) + u * abs(y) * K
-    longest = int(np.diff(problem.offsets).max())
-    spread = derived_spread(tau) + derived_gamma(2 * longest + 1)
+    spread = derived_spread(tau) + derived_gamma(2 * (b - a) + 1)
     return [spread * D + S + u * abs(Fraction(mid[0]))]
 
 
