@@ -166,18 +166,20 @@ class Corpus:
                 remedy="give a file with one token and its label per line",
             )
         labels = rows.labels.numbers()
-        files = rows.files or [source] * len(rows.starts)
-        number = {file: i for i, file in enumerate(dict.fromkeys(files))}
+        number = {file: i for i, file in enumerate(dict.fromkeys(rows.files or [source]))}
+        file_ids = (number[file] for file in rows.files)
         return cls(
             source=source,
             vocabulary=tuple(rows.tokens.index),
             label_names=tuple(rows.labels.index),
             token_ids=rows.tokens.numbers(),
             label_ids=labels if len(labels) else np.full(len(rows.tokens.ids), -1),
-            offsets=np.array([*rows.starts, len(rows.tokens.ids)], dtype=np.int64),
-            lines=np.array(rows.lines, dtype=np.int64),
+            offsets=np.append(np.frombuffer(rows.starts, dtype=np.int64), len(rows.tokens.ids)),
+            lines=np.frombuffer(rows.lines, dtype=np.int64),
             files=tuple(number),
-            file_ids=np.array([number[file] for file in files], dtype=np.int64),
+            file_ids=np.fromiter(file_ids, np.int64)
+            if rows.files
+            else np.zeros(len(rows.starts), dtype=np.int64),
             format=format,
             scheme=scheme,
             task=task,

@@ -4,43 +4,28 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from rankone.choices import Format, Scheme, Task
-from rankone.corpus import columns, jsonlines, schemes
+from rankone.corpus import schemes
+from rankone.corpus.blocks import Blocks
 from rankone.corpus.builtin import check_no_layout, is_builtin, read_builtin
-from rankone.corpus.choice import is_header
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.rows import NO_LABEL, Choice, Column, Rows, Words
-from rankone.corpus.source import printable, read_lines
+from rankone.corpus.layouts import READERS, guess, suffix_of
+from rankone.corpus.reading import head_of, read_blocks
+from rankone.corpus.rows import NO_LABEL, Choice, Column, Words
+from rankone.corpus.source import opened, printable
 from rankone.corpus.splitting import Splitting
 from rankone.corpus.story import STORY, is_story
 from rankone.corpus.tasks import Task as Asking
 from rankone.corpus.tasks import task_of
-from rankone.corpus.text import Expected, is_text, read_text
+from rankone.corpus.text import Expected, is_text
 from rankone.corpus.texts import read_texts
 from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import CorpusError, SettingError
 
-Reader = Callable[[list[str], str, Choice], Rows]
-
-READERS: dict[str, Reader] = {
-    "conll": columns.read_conll,
-    "conllu": columns.read_conllu,
-    "tsv": columns.read_tsv,
-    "jsonl": jsonlines.read_jsonlines,
-    "text": read_text,
-}
-SUFFIXES = {
-    ".conllu": "conllu",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-}
 CONLL = (".conll", ".iob", ".iob2", ".bio")  # some kind of columns, certainly not text
 ASSUMED = (
     "read as plain text, one sentence per line, since it does not have the columns of the model's "
@@ -189,7 +174,7 @@ def _read(
     choice = asking.choice(choice)
     if is_story(source):
         check_no_layout(STORY, format, choice)
-    columnar = _suffix(str(source)) in COLUMNS if format == "auto" else format not in TEXTS
+    columnar = suffix_of(str(source)) in COLUMNS if format == "auto" else format not in TEXTS
     if asking.text and not columnar:
         if splitting is None:
             raise SettingError(
@@ -198,14 +183,16 @@ def _read(
                 remedy="give columns (--format conll), or lists of words to Model.classify",
             )
         return _read_texts(source, format, choice, scheme, lower, asking, splitting, labelled)
-    name, lines = read_lines(source)
-    kind = guess(name, lines) if format == "auto" else format
-    remarks: tuple[str, ...] = ()
-    unclear = format == "auto" and kind == "conll" and _suffix(name) not in CONLL
-    if expected is not None and unclear and is_text(lines, name, expected):
-        kind, remarks = "text", (ASSUMED,)
-        choice = replace(choice, token=None, label=None)  # those were of the model
-    rows = READERS[kind](lines, name, choice)
+    with opened(source) as stream:
+        name, (head, blocks) = stream.name, head_of(iter(Blocks(stream)))
+        kind = guess(name, head) if format == "auto" else format
+        remarks: tuple[str, ...] = ()
+        unclear = format == "auto" and kind == "conll" and suffix_of(name) not in CONLL
+        if expected is not None and unclear and is_text(head, name, expected):
+            kind, remarks = "text", (ASSUMED,)
+            choice = replace(choice, token=None, label=None)  # those were of the model
+        reader = READERS[kind](head, name, choice, 1)
+        rows = read_blocks(blocks, reader, stream.expected)
     if set(rows.labels.index) == {NO_LABEL}:
         if choice.labelled:
             raise CorpusError(
@@ -268,28 +255,3 @@ def _read_texts(
     }
     seconds = time.perf_counter() - started
     return replace(corpus, window=splitting.window, reading=reading, seconds=seconds)
-
-
-def guess(name: str, lines: list[str]) -> str:
-    """Guess the format by the suffix of the name, or else by the first line that is not blank."""
-    first = next((line for line in lines if not columns.blank(line)), "")
-    kind = SUFFIXES.get(_suffix(name))
-    if kind is not None and (kind != "tsv" or any("\t" in line for line in lines)):
-        return kind
-    if _suffix(name) == ".csv" and "," in first and "\t" not in first:
-        raise CorpusError(
-            "columns separated by commas, which are words too",
-            where=name,
-            remedy="separate them by TABs, or say what else it is: --format conll or text",
-        )
-    if first.lstrip().startswith("{") and '"' in first:
-        return "jsonl"
-    row = next((line for line in lines if not columns.blank(line) and line[0] != "#"), "")
-    cells = row.split("\t")
-    if len(cells) == 10 and cells[0].split("-")[0].split(".")[0].isdigit():
-        return "conllu"
-    return "tsv" if is_header([cell.strip().lower() for cell in cells]) else "conll"
-
-
-def _suffix(name: str) -> str:
-    return Path(name.lower().removesuffix(".gz")).suffix

@@ -16,6 +16,7 @@ from rankone.errors import CorpusError, SettingError
 
 Column = int | str
 NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
+PART = 1 << 16  # rows that are worked on at once
 DOCSTART = "-DOCSTART-"
 NO_LABEL = "_"  # marks what is not annotated, as in CoNLL-U
 
@@ -57,19 +58,24 @@ class Words:
         self.ids.extend(map(self.index.__getitem__, words))
 
     def numbers(self) -> Ints:
-        return np.array(self.ids, dtype=np.int64)
+        """The column, which can have no more rows from now on."""
+        return np.frombuffer(self.ids, dtype=np.int64) if self.ids else np.empty(0, dtype=np.int64)
 
     @classmethod
     def renamed(cls, names: list[str], ids: Ints) -> Words:
         """Row i is ``names[ids[i]]``, or nothing if the id is -1. Names may repeat; words are
         numbered in the order of their first appearance."""
         words = cls()
-        first = np.sort(np.unique(ids, return_index=True)[1])
-        number = np.full(len(names) + 1, -1)  # index -1 finds the last
-        for i in ids[first].tolist():
-            if i >= 0:
+        first = np.full(len(names) + 1, len(ids))  # index -1 finds the last
+        number = np.full(len(names) + 1, -1)
+        for at in reversed(range(0, len(ids), PART)):  # in parts: a column may take much memory
+            part = ids[at : at + PART]
+            first[part[::-1]] = np.arange(at, at + len(part))[::-1]  # the last write stays
+        for i in np.argsort(first[:-1], kind="stable").tolist():
+            if first[i] < len(ids):
                 number[i] = words.index[names[i]]
-        words.ids.frombytes(number[ids].tobytes())
+        for at in range(0, len(ids), PART):
+            words.ids.frombytes(number[ids[at : at + PART]].tobytes())
         return words
 
 

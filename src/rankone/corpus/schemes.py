@@ -34,7 +34,7 @@ def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
             where=f"{name}, line {rows.lines[first]}",
             remedy="choose the column of the tags (--label-column), or keep the labels as stored",
         )
-    opens = opening(kinds, rows.labels.numbers(), np.array(rows.starts))
+    opens = opening(kinds, rows.labels.numbers(), np.frombuffer(rows.starts, dtype=np.int64))
     if not opens.any():
         return rows, "IOB2"
     if scheme == "keep":
@@ -50,9 +50,10 @@ def opening(names: Sequence[str], ids: Ints, starts: Ints) -> Bools:
     Tag i is ``names[ids[i]]``; sentences begin at `starts`.
     """
     types = {kind: i for i, kind in enumerate(dict.fromkeys(tag[2:] for tag in names))}
-    type_of = np.array([types[tag[2:]] for tag in names])[ids]  # O has the type ""
+    narrow = np.min_scalar_type(len(types))  # there may be many tags
+    type_of = np.array([types[tag[2:]] for tag in names], narrow)[ids]  # O has the type ""
     before = np.roll(type_of, 1)
-    before[starts] = -1
+    before[starts] = len(types)  # no type
     return np.asarray(np.array([tag[0] == "I" for tag in names])[ids] & (before != type_of))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rankone.corpus.rows import Choice, Rows, check_word
-from rankone.corpus.source import printable, read_data
+from rankone.corpus.source import printable, read_data, unpacked_name
 from rankone.corpus.story import STORY, is_story, read_story
 from rankone.corpus.text_lines import documents_of_lines
 from rankone.corpus.text_records import Document, TextFields, given_documents, text_of
@@ -169,7 +169,7 @@ def _documents(
     """The name of a file, its format, and its documents."""
     name, data = (STORY, read_story()) if is_story(source) else read_data(source)
     if format == "auto":
-        suffix = Path(name.lower().removesuffix(".gz")).suffix
+        suffix = Path(unpacked_name(name)).suffix
         known = {**dict.fromkeys(JSON, "jsonl"), **({".tsv": "tsv"} if in_lines else {})}
         format = known.get(suffix, plain)
     if format == "jsonl":
