@@ -49,7 +49,7 @@ class Table:
             self.slots = np.full(2 * len(self.slots), -1, dtype=np.int32)
             self.keys = np.zeros(len(self.slots), dtype=np.uint64)
             words, self.held[0] = len(self), 0
-            none = np.empty(words, dtype=np.int64)  # numbered as before
+            none = np.empty(words, dtype=np.int32)  # numbered as before
             _number(self.text, self.ends[:words], self.ends[1 : words + 1], none, 0, *self.arrays)
         if size + longest + PADDING > len(self.text):
             more = np.zeros(max(len(self.text), longest + PADDING), dtype=np.uint8)
@@ -65,7 +65,7 @@ class Table:
     def number(self, text: Array, starts: Array, stops: Array) -> Array:
         """The numbers of the words ``text[starts[i]:stops[i]]``, of which some may be new. The last
         eight bytes of the text are none of them."""
-        numbers, at = np.empty(len(starts), dtype=np.int64), 0
+        numbers, at = np.empty(len(starts), dtype=np.int32), 0
         while (at := _number(text, starts, stops, numbers, at, *self.arrays)) < len(starts):
             self.make_room(int(stops[at] - starts[at]))
         return numbers

@@ -102,7 +102,7 @@ class Columns:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rows:
     """What every reader returns: the rows of all sentences, and where each sentence starts."""
 

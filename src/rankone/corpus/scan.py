@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from rankone.corpus.blocks import lines_in
+from rankone.corpus.blocks import count_lines, lines_in
 from rankone.corpus.columns import ColumnReader
-from rankone.corpus.hashing import PADDING, Table, compiled, load
+from rankone.corpus.growing import Column
+from rankone.corpus.hashing import PADDING, Array, Table, compiled, load
 from rankone.corpus.rows import DOCSTART, Rows
 
 BLANK, TAB, END, HASH, DASH, DOT, ZERO, NINE = 32, 9, 10, 35, 45, 46, 48, 57
@@ -27,64 +28,76 @@ class Scanner:
     """Reads what a `ColumnReader` would read, from bytes."""
 
     def __init__(self, reader: ColumnReader, rows: Rows) -> None:
-        self.reader, self.rows = reader, rows
+        self.reader, self.rows, self.tokens = reader, rows, 0
         self.words, self.names = Table(), Table()
-        self.words.add(list(rows.tokens.index))
-        self.names.add(list(rows.labels.index))
+        self.columns = {name: Column() for name in ("tokens", "labels", "lines")}
+        self.room = _room(0)
+        self._add(rows)
 
     def read(self, block: bytes, first: int) -> None:
         """Add the rows of a block of lines, of which the first has this number."""
-        reader, rows = self.reader, self.rows
+        reader = self.reader
         if not reader.known or first <= reader.skip or len(block) > LONGEST:
             cut = block.find(b"\n", min(HEAD, len(block) - 1)) + 1
             self._spell_out(block[:cut], first)
-            first, block = first + block.count(b"\n", 0, cut), block[cut:]
+            first, block = first + count_lines(block[:cut]), block[cut:]
         if not reader.known or first <= reader.skip or len(block) > LONGEST:
             return self._spell_out(block, first)
         data = np.frombuffer(block + bytes(PADDING), dtype=np.uint8)
-        count = block.count(b"\n")
-        cells, lines, starts = (np.empty(shape, np.int64) for shape in ((4, count), count, count))
-        state = np.array([0, first, 0, 0, reader.fresh, reader.last])
-        scan(
-            data,
-            reader.separator == "\t",
-            reader.conllu,
-            reader.width,
-            reader.token,
-            reader.label,
-            state,
-            cells,
-            lines,
-            starts,
-        )
+        if len(block) > 2 * len(self.room[1]):
+            self.room = _room(len(block) // 2)  # a row has a byte and a line end, at least
+        cells, lines, starts = self.room
+        state = np.array([0, 0, 0, 0, reader.fresh, reader.last])
+        tabs, wanted = reader.separator == "\t", (reader.width, reader.token, reader.label)
+        scan(data, tabs, reader.conllu, *wanted, state, cells, lines, starts)
         at, line, n, m, fresh, last = state.tolist()
         reader.fresh, reader.last = bool(fresh), last
-        rows.starts.frombytes((starts[:m] + len(rows.tokens.ids)).tobytes())
-        rows.tokens.ids.frombytes(self.words.number(data, cells[0, :n], cells[1, :n]).tobytes())
-        rows.lines.frombytes(lines[:n].tobytes())
-        if reader.labelled:
-            rows.labels.ids.frombytes(self.names.number(data, cells[2, :n], cells[3, :n]).tobytes())
+        self._keep(
+            self.words.number(data, cells[0, :n], cells[1, :n]),
+            self.names.number(data, cells[2, :n], cells[3, :n]) if reader.labelled else None,
+            lines[:n].astype(np.int64) + first,
+            starts[:m],
+        )
         if at < len(block):
-            self._spell_out(block[at:], line)
+            self._spell_out(block[at:], first + line)
         return None
+
+    def finish(self) -> None:
+        """Put all into the rows."""
+        rows = self.rows
+        for table, column in ((self.words, rows.tokens), (self.names, rows.labels)):
+            words = table.words()
+            column.index.update(zip(words, range(len(words)), strict=True))
+        rows.lines = self.columns["lines"].joined()  # the widest first, while others are narrow
+        rows.tokens.ids = self.columns["tokens"].joined()
+        rows.labels.ids = self.columns["labels"].joined()
 
     def _spell_out(self, block: bytes, first: int) -> None:
         """Have the other reader read a block."""
-        part, rows, before = Rows(), self.rows, len(self.rows.tokens.ids)
+        part = Rows()
         self.reader.read(lines_in(block), first, part)
-        rows.starts.extend(start + before for start in part.starts)
-        rows.lines.extend(part.lines)
-        for table, own, all_of in (
-            (self.words, part.tokens, rows.tokens),
-            (self.names, part.labels, rows.labels),
-        ):
-            all_of.ids.frombytes(table.add(list(own.index))[own.numbers()].tobytes())
+        self._add(part)
 
-    def finish(self) -> None:
-        """Give the rows their words."""
-        for table, column in ((self.words, self.rows.tokens), (self.names, self.rows.labels)):
-            words = table.words()
-            column.index.update(zip(words, range(len(words)), strict=True))
+    def _add(self, part: Rows) -> None:
+        """Add rows that are read."""
+        words, names = (
+            table.add(list(column.index))[column.numbers()]
+            for table, column in ((self.words, part.tokens), (self.names, part.labels))
+        )
+        self._keep(words, names, np.array(part.lines, np.int64), np.array(part.starts, np.int64))
+
+    def _keep(self, words: Array, names: Array | None, lines: Array, starts: Array) -> None:
+        self.rows.starts.frombytes((starts + self.tokens).astype(np.int64).tobytes())
+        self.tokens += len(words)
+        self.columns["tokens"].add(words)
+        self.columns["lines"].add(lines)
+        if names is not None:
+            self.columns["labels"].add(names)
+
+
+def _room(rows: int) -> tuple[Array, Array, Array]:
+    """Room for what is found in so many rows; memory is taken where something is written."""
+    return np.empty((4, rows), np.int32), np.empty(rows, np.int32), np.empty(rows, np.int32)
 
 
 @compiled
