@@ -20,6 +20,7 @@ SUFFIXES = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
+CONLL = (".conll", ".iob", ".iob2", ".bio")  # some kind of columns, certainly not text
 
 
 class Reader(Protocol):

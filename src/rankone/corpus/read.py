@@ -10,27 +10,21 @@ from typing import Any
 
 from rankone.choices import Format, Scheme, Task
 from rankone.corpus import schemes
-from rankone.corpus.blocks import Blocks
 from rankone.corpus.builtin import check_no_layout, is_builtin, read_builtin
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.layouts import READERS, guess, suffix_of
-from rankone.corpus.reading import head_of, read_blocks
-from rankone.corpus.rows import NO_LABEL, Choice, Column, Words
+from rankone.corpus.layouts import CONLL, READERS, suffix_of
+from rankone.corpus.reading import begin, read_blocks
+from rankone.corpus.rows import Choice, Column, Words, is_annotated
 from rankone.corpus.source import opened, printable
 from rankone.corpus.splitting import Splitting
 from rankone.corpus.story import STORY, is_story
 from rankone.corpus.tasks import Task as Asking
 from rankone.corpus.tasks import task_of
-from rankone.corpus.text import Expected, is_text
+from rankone.corpus.text import Expected
 from rankone.corpus.texts import read_texts
 from rankone.corpus.tokenizers import tokenizer_of
-from rankone.errors import CorpusError, SettingError
+from rankone.errors import SettingError
 
-CONLL = (".conll", ".iob", ".iob2", ".bio")  # some kind of columns, certainly not text
-ASSUMED = (
-    "read as plain text, one sentence per line, since it does not have the columns of the model's "
-    "corpus; --format conll reads columns"
-)
 LAYOUT = ("format", "token_column", "label_column")  # options that only a file has
 COLUMNS = (*CONLL, ".conllu")
 TEXTS = ("auto", "text", "jsonl", "tsv")  # formats of texts
@@ -184,22 +178,10 @@ def _read(
             )
         return _read_texts(source, format, choice, scheme, lower, asking, splitting, labelled)
     with opened(source) as stream:
-        name, (head, blocks) = stream.name, head_of(iter(Blocks(stream)))
-        kind = guess(name, head) if format == "auto" else format
-        remarks: tuple[str, ...] = ()
-        unclear = format == "auto" and kind == "conll" and suffix_of(name) not in CONLL
-        if expected is not None and unclear and is_text(head, name, expected):
-            kind, remarks = "text", (ASSUMED,)
-            choice = replace(choice, token=None, label=None)  # those were of the model
-        reader = READERS[kind](head, name, choice, 1)
-        rows = read_blocks(blocks, reader, stream.expected)
-    if set(rows.labels.index) == {NO_LABEL}:
-        if choice.labelled:
-            raise CorpusError(
-                'no labels: all are "_", which stands for "not annotated"',
-                where=name,
-                remedy="choose another label column, or annotate the file",
-            )
+        name, begun = stream.name, begin(stream, format, choice, expected)
+        rows = read_blocks(begun.blocks, begun.reader, stream.expected)
+    kind, choice = begun.kind, begun.choice
+    if not is_annotated(rows.labels.index, choice, name):
         rows = replace(rows, labels=Words())
     rows = rows.lowered() if lower else rows
     window = 0 if splitting is None else splitting.window
@@ -215,7 +197,7 @@ def _read(
         **({"window": window} if window else {}),
     }
     seconds = time.perf_counter() - started
-    return replace(corpus, window=window, reading=reading, remarks=remarks, seconds=seconds)
+    return replace(corpus, window=window, reading=reading, remarks=begun.remarks, seconds=seconds)
 
 
 def _read_texts(

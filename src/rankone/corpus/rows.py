@@ -6,7 +6,7 @@ import re
 import reprlib
 from array import array
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -142,6 +142,19 @@ class Choice:
                     remedy="give the number of a column (from 1), or its name",
                 )
         return self
+
+
+def is_annotated(labels: Collection[str], choice: Choice, name: str) -> bool:
+    """Whether the labels of a whole corpus are any: not if all are "_"."""
+    if set(labels) != {NO_LABEL}:
+        return True
+    if choice.labelled:
+        raise CorpusError(
+            'no labels: all are "_", which stands for "not annotated"',
+            where=name,
+            remedy="choose another label column, or annotate the file",
+        )
+    return False
 
 
 def is_number(column: Column) -> bool:
