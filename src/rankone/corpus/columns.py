@@ -67,6 +67,10 @@ class ColumnReader:
             lines = [line.replace("\t", " ") for line in lines]
         (self._read_conllu if self.conllu else self._read)(lines, first, rows)
 
+    def anew(self) -> ColumnReader:
+        """A reader that knows the layout, for lines from the start of a sentence on."""
+        return replace(self, skip=0, fresh=True, last=0)
+
     def _settle(self, cells: list[str], where: str) -> None:
         """The first row says how many columns there are, and so which are wanted."""
         choice, width = self.choice, len(cells)

@@ -159,12 +159,7 @@ class Corpus:
         cls, rows: Rows, *, source: str, format: str, scheme: str | None = None, task: str = "tags"
     ) -> Corpus:
         """Number tokens and labels in the order of their first appearance."""
-        if not rows.tokens.ids:
-            raise CorpusError(
-                "no sentence in it",
-                where=source,
-                remedy="give a file with one token and its label per line",
-            )
+        check_sentences(len(rows.starts), source)
         labels = rows.labels.numbers()
         number = {file: i for i, file in enumerate(dict.fromkeys(rows.files or [source]))}
         file_ids = (number[file] for file in rows.files)
@@ -252,6 +247,16 @@ class Corpus:
         reading = {"task": task, "lower": bool(lower), **splitting.reading}
         seconds = time.perf_counter() - started
         return replace(corpus, window=window, reading=reading, seconds=seconds)
+
+
+def check_sentences(sentences: int, source: str) -> None:
+    """Refuse a whole corpus without a sentence."""
+    if not sentences:
+        raise CorpusError(
+            "no sentence in it",
+            where=source,
+            remedy="give a file with one token and its label per line",
+        )
 
 
 def name_of_all(sources: Iterable[str]) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, combinations
+from typing import Any, Protocol
 
 import numpy as np
 
 from rankone.corpus.corpus import Corpus, name_of_all
 from rankone.corpus.parts import numbered
+from rankone.corpus.rows import Columns
 from rankone.corpus.tasks import asks_next
 from rankone.errors import CorpusError
 
@@ -58,19 +60,38 @@ def join(corpora: Sequence[Corpus]) -> Corpus:
     )
 
 
+class Read(Protocol):
+    """How a file was read, or is going to be."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def columns(self) -> Columns: ...
+    @property
+    def reading(self) -> Mapping[str, Any]: ...
+
+
+def check_layouts(one: Read, two: Read) -> None:
+    """Refuse two files of different layouts."""
+    if "python" in (one.format, two.format):
+        return
+    for alike, what, option in (
+        (one.format == two.format, "format", "--format"),
+        (_same_columns(one, two), "columns", "--label-column"),
+    ):
+        if not alike:
+            raise CorpusError(
+                f"read as {getattr(one, what)}, but {two.source} as {getattr(two, what)}",
+                where=one.source,
+                remedy=f"give files of one layout, or say how to read them ({option})",
+            )
+
+
 def check_alike(one: Corpus, two: Corpus) -> None:
     """Refuse two corpora that were not written in the same way."""
-    if "python" not in (one.format, two.format):
-        for alike, what, option in (
-            (one.format == two.format, "format", "--format"),
-            (_same_columns(one, two), "columns", "--label-column"),
-        ):
-            if not alike:
-                raise CorpusError(
-                    f"read as {getattr(one, what)}, but {two.source} as {getattr(two, what)}",
-                    where=one.source,
-                    remedy=f"give files of one layout, or say how to read them ({option})",
-                )
+    check_layouts(one, two)
     if {one.scheme, two.scheme} == {"IOB1", "IOB2"}:
         raise CorpusError(
             f"entity tags in {one.scheme}, but {two.scheme} in {two.source}",
@@ -88,7 +109,7 @@ def check_alike(one: Corpus, two: Corpus) -> None:
         )
 
 
-def _same_columns(one: Corpus, two: Corpus) -> bool:
+def _same_columns(one: Read, two: Read) -> bool:
     """Whether tokens and labels are in the same columns, or where the user said they are."""
     for what in ("token", "label"):
         columns = [getattr(corpus.columns, what) for corpus in (one, two)]

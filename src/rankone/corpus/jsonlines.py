@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rankone.corpus.fields import Strings, listing, strings_of
@@ -50,6 +50,10 @@ class JsonReader:
                 rows.tokens.extend(tokens)
                 rows.labels.extend(labels)
                 rows.lines.extend([number] * len(tokens))
+
+    def anew(self) -> JsonReader:
+        """A reader that knows the layout, for lines from the start of a sentence on."""
+        return replace(self)
 
 
 def jsonlines(head: list[str], name: str, choice: Choice, first: int = 1) -> JsonReader:  # noqa: ARG001

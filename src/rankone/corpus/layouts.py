@@ -33,6 +33,9 @@ class Reader(Protocol):
     def read(self, lines: list[str], first: int, rows: Rows) -> None:
         """Add the rows of these lines, of which the first has this number."""
 
+    def anew(self) -> Reader:
+        """A reader that knows the layout, for lines from the start of a sentence on."""
+
 
 # A reader is made of the first lines of a file, with a row among them if the file has one, its name
 # for messages, what to take of each row, and the number of the first of these lines.

@@ -9,12 +9,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from rankone.errors import CorpusError, SizeError
 from rankone.memory import installed
 
 CHUNK = 1 << 20
+STDIN = "<stdin>"
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 PACKED = {".gz": "gzip", ".zst": "zstd"}  # by the name
 
@@ -25,9 +27,9 @@ class Stream:
 
     name: str
     file: Any
-    head: bytes  # what was read of the file itself already
     size: int
     packed: str | None = None
+    limited: bool = True  # to what memory can hold
     taken: int = 0
 
     @property
@@ -54,7 +56,7 @@ class Stream:
                 raise self._damaged(error) from None
             raise
         self.taken += len(part)
-        if self.taken > (most := most_bytes()):
+        if self.limited and self.taken > (most := most_bytes()):
             raise SizeError(
                 f"{'holds' if self.packed is None else 'unpacks to'} more than {most / 1e6:,.1f} "
                 "MB of text, the most that memory allows",
@@ -86,7 +88,7 @@ class _Whole:
 
 
 @contextmanager
-def opened(source: str | os.PathLike[str]) -> Iterator[Stream]:
+def opened(source: str | os.PathLike[str], limited: bool = True) -> Iterator[Stream]:
     """The stream of a path, or of standard input ("-"); what cannot be read is refused."""
     if not isinstance(source, str | os.PathLike):
         raise CorpusError(
@@ -96,13 +98,13 @@ def opened(source: str | os.PathLike[str]) -> Iterator[Stream]:
     name = printable(os.fspath(source))
     try:
         if name == "-":
-            name = "<stdin>"
+            name = STDIN
             if sys.stdin is None:
                 raise CorpusError("closed", where=name, remedy="give a file, or pipe one in")
-            yield _stream(sys.stdin.buffer, name, 0)
+            yield _stream(sys.stdin.buffer, name, 0, limited)
         else:
             with open(source, "rb") as file:
-                yield _stream(file, name, os.fstat(file.fileno()).st_size)
+                yield _stream(file, name, os.fstat(file.fileno()).st_size, limited)
     except IsADirectoryError:
         raise CorpusError("is a directory", where=name, remedy="name one file inside it") from None
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
@@ -113,7 +115,7 @@ def opened(source: str | os.PathLike[str]) -> Iterator[Stream]:
         ) from None
 
 
-def _stream(file: BinaryIO, name: str, size: int) -> Stream:
+def _stream(file: BinaryIO, name: str, size: int, limited: bool) -> Stream:
     head = file.read(4)
     packed = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), None)
     suffix = os.path.splitext(name.lower())[1]
@@ -130,7 +132,7 @@ def _stream(file: BinaryIO, name: str, size: int) -> Stream:
         import pyarrow as pa
 
         whole = pa.CompressedInputStream(pa.PythonFile(whole, mode="r"), "zstd")
-    return Stream(name, whole, head, size, packed)
+    return Stream(name, whole, size, packed, limited)
 
 
 def read_data(source: str | os.PathLike[str]) -> tuple[str, bytes]:
@@ -153,3 +155,9 @@ def unpacked_name(name: str) -> str:
 def most_bytes() -> int:
     """The most text to read: words of one letter take 30 times as much memory."""
     return installed() // 32
+
+
+def files_in(directory: Path) -> list[Path]:
+    """All files of a directory and of those inside, but for hidden ones, in order."""
+    found = [path for path in sorted(directory.rglob("*")) if path.is_file()]
+    return [p for p in found if not any(x[0] == "." for x in p.relative_to(directory).parts)]

@@ -47,6 +47,10 @@ class TextReader:
                 rows.tokens.extend(tokens)
                 rows.lines.extend([number] * len(tokens))
 
+    def anew(self) -> TextReader:
+        """A reader for lines from the start of a sentence on."""
+        return self
+
 
 def text(head: list[str], name: str, choice: Choice, first: int = 1) -> TextReader:  # noqa: ARG001
     """Plain text has neither labels nor columns."""
