@@ -52,6 +52,11 @@ class Column:
             at += len(part)
         return column
 
+    def numbers(self) -> Ints:
+        """The same as an array."""
+        column = self.joined()
+        return np.frombuffer(column, np.int64) if column else np.empty(0, np.int64)
+
     def _end(self) -> None:
         """The last part takes no more."""
         if self.free:

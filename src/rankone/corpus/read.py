@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,12 @@ from rankone.choices import Format, Scheme, Task
 from rankone.corpus import schemes
 from rankone.corpus.builtin import check_no_layout, is_builtin, read_builtin
 from rankone.corpus.corpus import Corpus
+from rankone.corpus.join import join
 from rankone.corpus.layouts import CONLL, READERS, suffix_of
 from rankone.corpus.reading import begin, read_blocks
 from rankone.corpus.rows import Choice, Column, Words, is_annotated
 from rankone.corpus.source import opened, printable
+from rankone.corpus.sources import files_of
 from rankone.corpus.splitting import Splitting
 from rankone.corpus.story import STORY, is_story
 from rankone.corpus.tasks import Task as Asking
@@ -25,13 +27,14 @@ from rankone.corpus.texts import read_texts
 from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import SettingError
 
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 LAYOUT = ("format", "token_column", "label_column")  # options that only a file has
 COLUMNS = (*CONLL, ".conllu")
 TEXTS = ("auto", "text", "jsonl", "tsv")  # formats of texts
 
 
 def read_corpus(
-    source: str | os.PathLike[str],
+    source: Source,
     *,
     format: Format = "auto",
     token_column: Column | None = None,
@@ -44,8 +47,13 @@ def read_corpus(
     window: int = 0,
     blocks: bool = False,
 ) -> Corpus:
-    """Read a labelled corpus, plain or gzipped: a path, "-" for standard input, "builtin",
-    "toy", or (a text) "story".
+    """Read a labelled corpus: a path, "-" for standard input, "builtin", "toy", or (a text)
+    "story".
+
+    Files may be packed (gzip, zstd). Several are read as one corpus: a list of paths, a pattern
+    such as ``"data/*.conll.gz"``, or a directory, of which all files are taken that end as corpora
+    do (.conll, .iob, .iob2, .bio, .conllu, .tsv, .jsonl, .ndjson, .json, .parquet, packed or not),
+    in the order of their names, but for hidden ones.
 
     Columns are counted from 1, or from the end if negative. CoNLL-U columns ("upos", "xpos"), those
     of a TSV file with a header, and the keys of JSON lines can also be given by name. The defaults
@@ -67,18 +75,19 @@ def read_corpus(
     """
     choice = Choice(token_column, label_column, labelled).checked()
     splitting = Splitting(tokenizer, window, blocks).checked(task)
-    return _read(source, format, choice, scheme, lower, task, splitting)
+    files = files_of(source, directories=not task_of(task).text)
+    return join(_read(file, format, choice, scheme, lower, task, splitting) for file in files)
 
 
 def read_like(
-    source: str | os.PathLike[str],
+    source: Source,
     reading: Mapping[str, Any],
     labels: Collection[str],
     *,
     labelled: bool | None,
     **given: Any,
 ) -> Corpus:
-    """Read a file as the corpus of a model was read, except for the options that are `given`.
+    """Read files as the corpus of a model was read, except for the options that are `given`.
 
     Unless labels are needed, a file without the columns of the model's corpus may be plain text;
     ``corpus.remarks`` then says so.
@@ -88,7 +97,8 @@ def read_like(
     before = {key: value for key, value in reading.items() if key in known}
     chosen = {key: value for key, value in given.items() if value is not None}
     how = {"format": "auto", "scheme": "keep", "lower": False, "task": "tags", **before, **chosen}
-    if is_builtin(source):
+    files = files_of(source, directories=not task_of(how["task"]).text)
+    if all(map(is_builtin, files)):
         how |= {key: chosen.get(key) for key in LAYOUT[1:]}
     token, label = how.get("token_column"), how.get("label_column")
     choice = Choice(token, label, labelled).checked()
@@ -100,7 +110,9 @@ def read_like(
     texts = {name: how[name] for name in ("tokenizer", "window", "blocks") if name in how}
     splits = "tokenizer" in texts or not task_of(task).text
     splitting = Splitting(**texts).checked(task) if splits else None
-    return _read(source, form, choice, scheme, lower, task, splitting, expected)
+    return join(
+        _read(file, form, choice, scheme, lower, task, splitting, expected) for file in files
+    )
 
 
 def corpus_like(

@@ -18,27 +18,28 @@ Named = str | os.PathLike[str]
 ENDINGS = (*CONLL, *SUFFIXES)
 
 
-def files_of(sources: Named | Iterable[Named]) -> list[Named]:
+def files_of(sources: Named | Iterable[Named], directories: bool = True) -> list[Named]:
     """Every file that is meant, in order: those of a directory and of a pattern by their names.
 
-    What exists is meant itself, even if its name has a ``*`` in it. Hidden files are left out.
+    What exists is meant itself, even if its name has a ``*`` in it. Hidden files are left out, and
+    ``directories`` are left as they are unless their files are wanted.
     """
     if isinstance(sources, str | os.PathLike):
-        return _files_of(sources)
+        return _files_of(sources, directories)
     if not isinstance(sources, list | tuple):
         return [cast(Any, sources)]  # whoever opens it says what is wrong
-    found = [file for source in sources for file in _files_of(source)]
+    found = [file for source in sources for file in _files_of(source, directories)]
     if not found:
         raise CorpusError("no file", remedy="name at least one")
     return found
 
 
-def _files_of(source: Named) -> list[Named]:
+def _files_of(source: Named, directories: bool) -> list[Named]:
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else None
     if not isinstance(name, str) or "\0" in name or name == "-" or is_builtin(source):
         return [source]
     if os.path.isdir(name):
-        return _inside(name)
+        return _inside(name) if directories else [source]
     if not glob.has_magic(name) or os.path.lexists(name):
         return [source]
     found = [path for path in sorted(glob.glob(name, recursive=True)) if os.path.isfile(path)]
