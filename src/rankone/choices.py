@@ -33,3 +33,4 @@ TrainedAttention = Literal["rank1", "theorem2", "softmax"]  # theorem2: rank1, v
 Optimizer = Literal["adam", "sgd"]
 Schedule = Literal["constant", "linear"]  # of the learning rate
 Accuracy = Literal["running", "after"]  # of an epoch: as it runs, or with the weights at its end
+EngineName = Literal["here", "disk", "ray"]  # what runs functions over the parts of a corpus

@@ -88,6 +88,10 @@ class SizeError(RankOneError):
     """The request does not fit in memory."""
 
 
+class ClusterError(RankOneError):
+    """A cluster cannot be reached, or has failed."""
+
+
 class ExportError(RankOneError):
     """The exported model does not behave like the original."""
 

@@ -63,17 +63,17 @@ def by_token(corpus: Corpus) -> Ints:
 
 def by_set(corpus: Corpus) -> Ints:
     """The token and the set of tokens of its sentence (the condition of Corollary 1)."""
-    return _by_bag(corpus, *set_runs(corpus))
+    return _by_bag(corpus, set_bags(corpus))
 
 
 def by_multiset(corpus: Corpus) -> Ints:
     """The token and how often each token occurs in its sentence."""
-    return _by_bag(corpus, *multiset_runs(corpus))
+    return _by_bag(corpus, multiset_bags(corpus))
 
 
 def by_proportions(corpus: Corpus) -> Ints:
     """The token and the share of each token in its sentence: all that attention sees, unordered."""
-    return _by_bag(corpus, *proportion_runs(corpus))
+    return _by_bag(corpus, proportion_bags(corpus))
 
 
 def by_prefix_proportions(corpus: Corpus) -> Ints:
@@ -233,39 +233,31 @@ def _first_equal(values: Ints, offsets: Ints) -> Ints:
     return np.array([seen.setdefault(data[a:b], i) for i, (a, b) in runs], dtype=np.int64)
 
 
-def _bags(corpus: Corpus) -> Ints:
+def multiset_bags(corpus: Corpus) -> Ints:
     """Rows (sentence, token, count), sorted: the bag of words of every sentence."""
     size = len(corpus.vocabulary)
     pairs, counts = np.unique(corpus.sentence_of * size + corpus.token_ids, return_counts=True)
     return np.stack([pairs // size, pairs % size, counts], axis=1)
 
 
-def set_runs(corpus: Corpus) -> tuple[Ints, Ints]:
-    """The tokens of each sentence, sorted, each once: values, and where each sentence begins."""
-    return _runs(corpus, _bags(corpus)[:, :2])
+def set_bags(corpus: Corpus) -> Ints:
+    """The same with every count 1."""
+    bags = multiset_bags(corpus)
+    bags[:, 2] = 1
+    return bags
 
 
-def multiset_runs(corpus: Corpus) -> tuple[Ints, Ints]:
-    """The same with the count of each token."""
-    return _runs(corpus, _bags(corpus))
-
-
-def proportion_runs(corpus: Corpus) -> tuple[Ints, Ints]:
+def proportion_bags(corpus: Corpus) -> Ints:
     """The same with counts divided by their greatest common divisor."""
-    bags = _bags(corpus)
+    bags = multiset_bags(corpus)
     starts = np.searchsorted(bags[:, 0], np.arange(corpus.n_sentences))
     bags[:, 2] //= np.gcd.reduceat(bags[:, 2], starts)[bags[:, 0]]
-    return _runs(corpus, bags)
+    return bags
 
 
-def _runs(corpus: Corpus, bags: Ints) -> tuple[Ints, Ints]:
-    rest = np.ascontiguousarray(bags[:, 1:])
-    bounds = np.searchsorted(bags[:, 0], np.arange(corpus.n_sentences + 1)) * rest.shape[1]
-    return rest.reshape(-1), bounds
-
-
-def _by_bag(corpus: Corpus, values: Ints, bounds: Ints) -> Ints:
-    bag = _first_equal(values, bounds)
+def _by_bag(corpus: Corpus, bags: Ints) -> Ints:
+    bounds = 2 * np.searchsorted(bags[:, 0], np.arange(corpus.n_sentences + 1))
+    bag = _first_equal(np.ascontiguousarray(bags[:, 1:]).reshape(-1), bounds)
     return _first(bag[corpus.sentence_of] * len(corpus.vocabulary) + corpus.token_ids)
 
 

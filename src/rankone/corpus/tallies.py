@@ -16,7 +16,7 @@ import numpy as np
 from rankone.arrays import Bools, Ints
 from rankone.corpus.contexts import Look
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.keys import Keys, maker_of
+from rankone.corpus.keys import Keys, maker_of, numbered
 
 
 @dataclass(frozen=True)
@@ -118,17 +118,25 @@ def best_targets(contexts: Ints, labels: Ints) -> BestLabels:
 
 def merge(tallies: Sequence[Tally]) -> Tally:
     """The tally of all parts from the tally of each; contexts are ordered by their keys."""
+    return merged(tallies)[0]
+
+
+def merged(tallies: Sequence[Tally]) -> tuple[Tally, list[Ints]]:
+    """The same, and for each part the number that each of its contexts has there."""
     if len(tallies) == 1:
-        return tallies[0]
-    keys, back = np.unique(np.concatenate([t.keys for t in tallies]), return_inverse=True)
-    starts = accumulate((len(t.first) for t in tallies), initial=0)
-    context = np.concatenate([t.context + a for t, a in zip(tallies, starts, strict=False)])
+        return tallies[0], [np.arange(len(tallies[0].first))]
+    keys = np.concatenate([t.keys for t in tallies if t.keys is not None])
+    different, back = numbered(keys)
+    ends = list(accumulate(len(t.first) for t in tallies))
+    starts = [0, *ends[:-1]]
+    context = np.concatenate([t.context + a for t, a in zip(tallies, starts, strict=True)])
     label, count, seen, first = (
         np.concatenate([getattr(t, name) for t in tallies])
         for name in ("label", "count", "seen", "first")
     )
-    first = _least(first, back, len(keys))
-    return Tally(first, back[context], label, count, seen, keys).added()
+    first = _least(first, back, len(different))
+    whole = Tally(first, back[context], label, count, seen, keys[different]).added()
+    return whole, np.split(back, ends[:-1])
 
 
 def tally_parts(parts: Sequence[Corpus], look: Look) -> tuple[Tally, list[Ints]]:
@@ -137,17 +145,17 @@ def tally_parts(parts: Sequence[Corpus], look: Look) -> tuple[Tally, list[Ints]]
     each = [Tally.of(seen, part.label_ids) for seen, part in zip(own, parts, strict=True)]
     if len(parts) == 1:
         return each[0], own
-    key, maker = token_bytes(16), maker_of(look)
+    secret, maker = token_bytes(16), maker_of(look)
     starts = accumulate((part.n_tokens for part in parts), initial=0)
     firsts = [np.flatnonzero(seen == np.arange(len(seen))) for seen in own]
     each = [
-        tally.keyed(first, maker(part, first, key), start)
+        tally.keyed(first, maker(part, first, secret), start)
         for tally, part, first, start in zip(each, parts, firsts, starts, strict=False)
     ]
-    whole = merge(each)
+    whole, numbers = merged(each)
     return whole, [
-        np.searchsorted(whole.keys, tally.keys)[np.searchsorted(first, seen)]  # type: ignore[arg-type]
-        for tally, first, seen in zip(each, firsts, own, strict=True)
+        number[np.searchsorted(first, seen)]
+        for number, first, seen in zip(numbers, firsts, own, strict=True)
     ]
 
 
