@@ -176,10 +176,9 @@ VOTING: dict[str, Callable[[Looks], Keys]] = {
 def blocks_of(files: Ints, inside: int = 0, before: int = 0) -> Ints:
     """The block of each sentence, from the file of each; there are `before` blocks already, and the
     first file has `inside` sentences before these."""
-    starts = np.flatnonzero(np.diff(files, prepend=files[:1] - (inside == 0)))
-    places = np.arange(len(files)) + inside
-    for start, behind in zip(starts, np.append(starts[1:], len(files)), strict=True):
-        places[start:behind] = np.arange(behind - start)
+    numbers = np.arange(len(files))
+    first = np.where(np.diff(files, prepend=files[:1] - (inside == 0)) != 0, numbers, -inside)
+    places = numbers - np.maximum.accumulate(first)
     return np.asarray(before + (places % NEARBY == 0).cumsum())
 
 
