@@ -105,4 +105,5 @@ def test_the_first_rows_of_the_widest_window(tokens: int, monkeypatch: pytest.Mo
         whole, whole.engine.share(seen), places, np.array([11, 1, 0]), np.array([1, 1, 1]), 2
     )
     three = "three words on either side"
-    assert found == [([2, 3], three), ([6, 8], three), ([], "")]
+    before = "the two words before it"
+    assert found == [([2, 3], three), ([6, 8], three), ([2, 3], before)]
