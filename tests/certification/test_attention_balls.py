@@ -354,12 +354,13 @@ def product(weight: Floats, columns: Matrix) -> Matrix:
 
 
 def test_one_query_for_all_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And its radius is the largest one that any token has."""
+    """The radius of its query is the largest that any token has; a token alone needs none."""
     layer = Rank1Attention.assemble(*map(torch.tensor, ([1.0, 0.0], [0.0, 1.0], [1.0, 0.0])))
-    z = Balls(np.array([[-1.0, 1.0, 0.0], [0.5] * 3]), np.array([[0.0] * 3, [0.0, 1e-3, 0.0]]))
+    mid = np.array([[-1.0, 1.0, 0.0, 0.0, 1.0], [0.5] * 5])
+    z = Balls(mid, np.array([[0.0] * 5, [0.0, 1e-3, 0.0, 0.0, 0.0]]))
     monkeypatch.setattr(attention_balls, "by_blocks", None)
-    found = attend(layer.double(), z, np.array([0, 2, 3]), False)
-    assert found.rad[0] == pytest.approx([4e-3, 4e-3, 1e-3], rel=1e-9, abs=0)
+    found = attend(layer.double(), z, np.array([0, 2, 3, 5]), False)
+    assert found.rad[0] == pytest.approx([4e-3, 4e-3, 0.0, 1e-3, 1e-3], rel=1e-9, abs=1e-200)
 
 
 def test_one_token_that_sees_itself() -> None:
@@ -525,13 +526,11 @@ def derived_segments(problem: Problem, _: int, a: int, b: int, mid: list[float])
     u, x, v = Fraction(U), problem.key.balls.mid[0], problem.value.balls.mid[0]
     query = problem.query.balls
     y, y_rad = Fraction(float(query.mid[0, 0])), Fraction(float(query.rad[0, 0]))
-    c = Fraction(float(x.max() if y >= 0 else x.min()))
-    d = Fraction(float(v.max() if y >= 0 else v.min()))
+    c, d = (Fraction(float(w[a:b].max() if y >= 0 else w[a:b].min())) for w in (x, v))
     K, D = (max(abs(Fraction(z) - e) for z in w[a:b].tolist()) for w, e in ((x, c), (v, d)))
     R, S = (Fraction(float(t.balls.rad[0, a:b].max())) for t in (problem.key, problem.value))
     tau = abs(y) * (R + u * K) + y_rad * (K + R) + u * abs(y) * K
-    longest = int(np.diff(problem.offsets).max())
-    spread = derived_spread(tau) + derived_gamma(2 * longest + 1)
+    spread = derived_spread(tau) + derived_gamma(2 * (b - a) + 1)
     return [spread * D + S + u * abs(Fraction(mid[0]))]
 
 

@@ -315,7 +315,7 @@ def test_neighbours_of_eight_radii_are_measured_again(radii: float, joined: bool
     x = np.zeros((1, 6))
     ids, exact = cornered(x, moved, rad, np.zeros((1, 6)), [0] * 6, straight=True)
     gaps = check(ids, exact)
-    expected = [[12, 9], [6, 3, 0]] if joined else []
+    expected = [[0, 3, 6], [9, 12]] if joined else []
     assert gaps.same == expected
     assert gaps.different == []
 
@@ -330,7 +330,7 @@ def test_neighbours_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
             rad = np.full((1, 8), R)
             ids, exact = cornered(0 * moved, moved, rad, 0 * moved, [0] * 8, straight=True)
             gaps = check(ids, exact)
-            pair = [21 - 3 * at, 18 - 3 * at]
+            pair = [18 - 3 * at, 21 - 3 * at]
             assert gaps.same == ([pair] if joined else [])
             if not joined:
                 assert list(gaps.pair or ()) == pair
@@ -447,7 +447,7 @@ def test_many_points_of_several_places(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fraction(close(ids, exact).lower) == pytest.approx(1.0, rel=1e-9, abs=0)
     wide = np.full((2, 6), 0.25)
     ids, exact = cornered(x, spots, wide, 0 * spots, place)
-    assert [sorted(c) for c in check(ids, exact).same] == [[9, 15], [6, 12]]
+    assert [sorted(c) for c in check(ids, exact).same] == [[6, 12], [9, 15]]
 
 
 def test_shades_that_rounding_moves_apart() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from rankone import Settings, read_corpus
 from rankone.cli import options
 from rankone.cli.bundles import bundled
 from rankone.cli.lazy import load
+from rankone.engines import open_engine
 
 LOWERED = options.Reading(lower=True)
 
@@ -51,3 +53,15 @@ def test_how_to_read_is_what_read_corpus_takes() -> None:
     assert (given["token_column"], given["label_column"]) == (2, "upos")
     assert given.keys() <= inspect.signature(read_corpus).parameters.keys()
     assert vars(options.Reading()).keys() == given.keys()
+
+
+def test_engines_are_opened_with_what_is_given(tmp_path: Path) -> None:
+    assert not options.Engines().given
+    given = options.Engines(memory=2, scratch=tmp_path)
+    assert given.given
+    with given.open() as engine:
+        assert engine.name == "disk"
+        assert [path.name[:8] for path in tmp_path.iterdir()] == ["rankone-"]
+    assert not list(tmp_path.iterdir())
+    names = inspect.signature(open_engine).parameters.keys() - {"name"} | {"engine"}
+    assert vars(options.Engines()).keys() == names

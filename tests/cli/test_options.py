@@ -17,6 +17,7 @@ from rankone.cli.lazy import load
 
 SOURCE = Path(rankone.__file__).parent
 READS = ("inspect", "memorize", "certify", "explain", "train", "predict")
+PARTED: tuple[str, ...] = ()  # the commands with the bundle Engines
 # The commands that print what a room says. `rankone NAME --option`, or `NAME --option`, in a
 # message speaks of that command.
 SPEAK: dict[str, tuple[str, ...]] = {
@@ -25,6 +26,7 @@ SPEAK: dict[str, tuple[str, ...]] = {
     "certification": ("certify",),
     "construct": ("memorize", "explain"),
     "corpus": READS,
+    "engines": PARTED,
     "explanation": ("explain",),
     "interop": ("export",),
     "kernels": (),

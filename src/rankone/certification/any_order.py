@@ -224,7 +224,7 @@ class AnyOrder:
         if not (amplitude * upper < LARGE).all():
             return np.full((len(balls.out), tokens), np.inf)
         away, base = chunk.features.rad.copy(), balls.base(chunk.ids, chunk.positions)
-        grow = 1 + gamma(2 * int(terms.max(initial=0)) + 8)
+        grow = 1 + gamma(2 * terms + 8)
         for k in balls.common.tolist():
             at = int(np.flatnonzero(balls.writes == balls.out[k])[0])
             share = np.abs(balls.written_by(unit, at)) * amplitude
@@ -243,7 +243,7 @@ class AnyOrder:
         )
         own = where[1]
         added = slips + rounding[own] * (np.abs(base.mid[where]) + most)
-        away[where] = up((away[where] + TINY * (terms[own] + 2) + added) * grow)
+        away[where] = up((away[where] + TINY * (terms[own] + 2) + added) * grow[own])
         return away
 
     def _by_codes(self, y: Floats, slip: Floats, labels: Ints) -> Floats:

@@ -66,9 +66,9 @@ def by_segments(
 ) -> Balls:
     """sum_l e^(y x_l) v_l / sum_l e^(y x_l) where all tokens ask the same query y: linear time.
 
-    With c the extreme key and b that of the values (their floats, exact numbers), dx_l = x_l - c,
-    t_l = y dx_l and dv_l = v_l - b, the average is b + sum_l e^(t_l) dv_l / sum_l e^(t_l). In a
-    sentence of n tokens let K and D be the largest |dx_l| and |dv_l|, R and S the largest radii of
+    With c the extreme key and b that of the values (their floats, exact numbers) of a sentence,
+    dx_l = x_l - c, t_l = y dx_l and dv_l = v_l - b, the average is b + sum_l e^(t_l) dv_l /
+    sum_l e^(t_l). In a sentence of n tokens let K and D be the largest |dx_l| and |dv_l|, R and S the largest radii of
     a key and a value. Then t_l is off by at most tau = |y| (R + u K) + y_rad (K + R) + u |y| K,
     which moves the average by `spread_by` (tau) times D; the dv_l themselves are off by S + u D,
     the sums by n u D and (n - 1) u D, the quotient by u D: in all gamma_(2n+1) D. Where scores lie
@@ -79,9 +79,10 @@ def by_segments(
         query = Balls(np.full_like(key.mid, y), np.full_like(key.mid, y_rad))
         return by_blocks(key, query, value, offsets, causal)
     x, n = key.mid[0], np.diff(offsets)
-    c = float(x.max() if y >= 0 else x.min())
+    most = np.maximum if y >= 0 else np.minimum
+    c = np.repeat(most.reduceat(x, offsets[:-1]), n)
     dx = x - c
-    b = c if value is key else float(value.mid[0].max() if y >= 0 else value.mid[0].min())
+    b = c if value is key else np.repeat(most.reduceat(value.mid[0], offsets[:-1]), n)
     dv = dx if value is key else value.mid[0] - b
     weight = exp(y * dx)
     K, D, R, S = (
@@ -89,7 +90,7 @@ def by_segments(
         for column in (np.abs(dx), np.abs(dv), key.rad[0], value.rad[0])
     )
     tau = up(abs(y) * (R + 2 * U * K) + y_rad * (K + R))
-    rad = up((spread_by(tau) + gamma(2 * int(n.max()) + 1)) * D + S)
+    rad = up((spread_by(tau) + gamma(2 * n + 1)) * D + S)
     if causal:
         mid, weighted = np.empty_like(x), weight * dv
         for length, starts in by_length(offsets, SCORES_AT_ONCE):

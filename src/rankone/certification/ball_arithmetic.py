@@ -27,7 +27,7 @@ TINY = 2.0**-900  # more than what underflows in any sum here, even after divisi
 SLACK = 1 + 2.0**-40
 
 
-def gamma(n: int, u: float = U) -> float:
+def gamma(n: Any, u: float = U) -> Any:
     """n u / (1 - n u), rounded up: the relative error of a sum of n rounded products."""
     return n * u / (1 - n * u) * SLACK
 

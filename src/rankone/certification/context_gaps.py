@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankone.arrays import Floats, Ints
 from rankone.certification.ball_arithmetic import SLACK, Balls, gamma
-from rankone.certification.context_ids import ContextIds, lengths, outline, spare
+from rankone.certification.context_ids import ContextIds, grown, length_of, lengths, spare
 from rankone.deadline import tick
 from rankone.spans import SPAN
 from rankone.theory.closest import closest_pair
@@ -20,6 +21,7 @@ from rankone.theory.closest import closest_pair
 CRAMPED = 8.0  # radii: a smaller gap is measured again, with more digits
 PATIENCE = 16  # pairs per context that are compared one by one
 MANY = 1 << 15  # contexts of which those of different x are not compared if they are far apart
+NONE = (-1, -1)  # in place of a pair
 
 
 @dataclass
@@ -44,32 +46,106 @@ class Gaps:
         return {token for cluster in (*self.same, *self.different) for token in cluster}
 
 
+@dataclass(frozen=True)
+class Widest:
+    """The largest radii of all contexts: of `along`, and of what attention adds, as a norm (0 where
+    that is not kept, and found as pairs are compared)."""
+
+    along: float
+    moved: float
+
+    @classmethod
+    def of(cls, ids: ContextIds) -> Widest:
+        along = float(ids.along.rad.max(initial=0.0))
+        return cls(along, 0.0 if ids.kept is None else norm_of(ids.kept))
+
+
+def norm_of(balls: Balls) -> float:
+    """The largest radius of these columns, as a norm."""
+    parts = (balls.rad[:, i : i + SPAN] for i in range(0, balls.rad.shape[1], SPAN))
+    return max((float(grown(rad).max(initial=0.0)) for rad in parts), default=0.0)
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Of some contexts, the pair that is closest among those that float64 can tell apart, its
+    `distance` as computed, and clusters of tokens that are too close for that. ``reach`` is the
+    largest radius.
+
+    Nothing depends on the order of the contexts: of pairs at equal distance the first one counts.
+    """
+
+    distance: float = inf
+    pair: tuple[int, int] = NONE
+    clusters: tuple[tuple[int, ...], ...] = ()
+    reach: float = 0.0
+
+    @classmethod
+    def merged(cls, parts: Iterable[Nearest]) -> Nearest:
+        """Of all contexts, from those of separate places."""
+        parts = list(parts)
+        least = min(parts, key=lambda part: (part.distance, part.pair))
+        clusters = sorted(cluster for part in parts for cluster in part.clusters)
+        reach = max(part.reach for part in parts)
+        return cls(least.distance, least.pair, tuple(clusters), reach)
+
+
 def measure_gaps(ids: ContextIds) -> Gaps:
     """Bound the distance of every pair of contexts, in the time of two sorts."""
-    gaps = Gaps()
-    order = by_place(ids.place, ids.along.mid)
-    if ids.straight:
-        _neighbours(ids, order, gaps)
-    else:
-        _same_place(ids, order, gaps)
-    if gaps.pair is None or not gaps.lower < ids.apart:
-        if ids.apart > 0 and len(ids.tokens) > MANY:
-            gaps.lower, gaps.pair = arb(ids.apart) * (1 - arb(2) ** -40), None  # at least that
-        else:
-            _different_places(ids, gaps)
+    gaps = gaps_of(nearest(ids, Widest.of(ids)), ids.direction, ids.straight)
+    if needs_others(gaps, ids.apart, len(ids.tokens)):
+        _different_places(ids, gaps)
     return gaps
 
 
-def _neighbours(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
+def gaps_of(found: Nearest, direction: Floats, straight: bool) -> Gaps:
+    """The bound for contexts with the same x."""
+    gaps = Gaps(same=[list(cluster) for cluster in found.clusters])
+    if found.distance < inf:
+        gaps.offer(lower_bound(found, direction, straight), found.pair)
+    return gaps
+
+
+def lower_bound(found: Nearest, direction: Floats, straight: bool) -> arb:
+    if straight:
+        return ((arb(found.distance) - 2 * arb(found.reach)) / length_of(direction)).lower()
+    known = arb(found.distance) * (1 - arb(spare(len(direction))))
+    return (known - 2 * arb(found.reach)).lower()
+
+
+def needs_others(gaps: Gaps, apart: float, contexts: int) -> bool:
+    """Whether contexts with different x may be closest, and have to be compared. Of many that are
+    known to be far `apart`, that alone is the bound."""
+    if gaps.pair is not None and gaps.lower < apart:
+        return False
+    if apart > 0 and contexts > MANY:
+        gaps.lower, gaps.pair = arb(apart) * (1 - arb(2) ** -40), None  # at least that
+        return False
+    return True
+
+
+def nearest(ids: ContextIds, widest: Widest) -> Nearest:
+    """The closest of contexts with the same x; all contexts have radii up to `widest`."""
+    if not len(ids.tokens):
+        return Nearest(reach=widest.along if ids.straight else widest.moved)
+    order = by_place(ids.place, ids.along.mid)
+    if ids.straight:
+        return _neighbours(ids, order, widest.along)
+    # `along` is known up to its radius; beyond the threshold no two tokens can be closer
+    length, slip = float(ids.length), 2 * widest.along
+    sweep = Sweep(ids, order, ids.along.mid[order], alike=True, scale=length, slip=slip)
+    return sweep.run(inf, widest.moved)
+
+
+def _neighbours(ids: ContextIds, order: Ints, R: float) -> Nearest:
     """Tokens with the same x, where attention moves all tokens along one line.
 
     Then |q - q'| = |along - along'| / |direction|, and `order` is the order on the line. If R is
     the largest radius and two neighbours are g apart, all to the left of the gap is at least g - 2R
     away from all to its right, so neighbours are enough.
     """
-    R = float(ids.along.rad.max())
     joined = np.zeros(len(order) - 1, dtype=np.bool_)
-    least, at = np.inf, 0
+    least = inf, NONE
     for i in range(0, len(joined), SPAN):  # in pieces that fit in the cache
         part = order[i : i + SPAN + 1]
         place, mid = np.take(ids.place, part), np.take(ids.along.mid, part)
@@ -78,22 +154,20 @@ def _neighbours(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
         sure = gap > CRAMPED * R
         joined[i : i + SPAN] = same & ~sure
         free = np.where(same & sure, gap, np.inf)
-        if free.min(initial=np.inf) < least:
-            at, least = i + int(free.argmin()), float(free.min())
-    if least < np.inf:
-        one, other = ids.tokens[order[at : at + 2]].tolist()
-        gaps.offer(((arb(least) - 2 * arb(R)) / ids.length).lower(), (one, other))
-    gaps.same.extend(ids.tokens[order[a:b]].tolist() for a, b in _runs(joined))
+        least = min(least, first_of(free, ids.tokens[part[:-1]], ids.tokens[part[1:]]))
+    clusters = (sorted(ids.tokens[order[a:b]].tolist()) for a, b in _runs(joined))
+    return Nearest(*least, tuple(sorted(map(tuple, clusters))), R)
 
 
-def _same_place(ids: ContextIds, order: Ints, gaps: Gaps) -> None:
-    """Tokens with the same x, wherever attention moves them: |q - q'| >= |along - along'| / |dir|.
-
-    `along` is known up to its radius; beyond the threshold no two tokens can be closer.
-    """
-    length, slip = float(ids.length), 2 * float(ids.along.rad.max())
-    sweep = Sweep(ids, order, ids.along.mid[order], alike=True, scale=length, slip=slip)
-    gaps.same.extend(sweep.run(gaps, np.inf, 0.0))
+def first_of(distance: Floats, one: Ints, other: Ints) -> tuple[float, tuple[int, int]]:
+    """The smallest distance, and of the pairs of tokens that have it the first."""
+    least = float(distance.min(initial=inf))
+    if least == inf:
+        return inf, NONE
+    at = np.flatnonzero(distance == least)
+    pairs = np.sort(np.stack([one[at], other[at]]), axis=0)
+    i = np.lexsort(pairs[::-1])[0]
+    return least, (int(pairs[0, i]), int(pairs[1, i]))
 
 
 def _different_places(ids: ContextIds, gaps: Gaps) -> None:
@@ -105,13 +179,15 @@ def _different_places(ids: ContextIds, gaps: Gaps) -> None:
     shade, reach = ids.outlined()
     slip = 2 * gamma(len(ids.direction)) * float(ids.size.max())
     R = float(reach.max())
-    best = np.inf
+    best = inf
     if gaps.pair is not None:  # plus a margin, since a computed distance may be too small
         best = float((gaps.lower + 2 * arb(R)).upper()) * (1 + spare(len(ids.direction)))
 
     order = np.argsort(shade)
-    sweep = Sweep(ids, order, shade[order], alike=False, scale=1.0, slip=slip)
-    gaps.different.extend(sweep.run(gaps, best, R))
+    found = Sweep(ids, order, shade[order], alike=False, scale=1.0, slip=slip).run(best, R)
+    gaps.different.extend(map(list, found.clusters))
+    if found.distance < inf:
+        gaps.offer(lower_bound(found, ids.direction, False), found.pair)
 
 
 @dataclass
@@ -131,14 +207,15 @@ class Sweep:
     scale: float
     slip: float
 
-    def run(self, gaps: Gaps, best: float, R: float) -> list[list[int]]:
-        """Offer the closest pair below `best`; returns the pairs closer than a few radii."""
-        ids, place = self.ids, self.ids.place[self.order]
-        pair, compared = None, 0
-        near: list[list[int]] = []
+    def run(self, best: float, R: float) -> Nearest:
+        """The closest pair, if it is closer than `best`, and the pairs closer than a few radii;
+        these are up to R, or more if pairs that are compared show that."""
+        place = self.ids.place[self.order]
+        least, compared = (best, NONE), 0
+        near: list[Ints] = []
         for lag in range(1, len(self.p)):
             tick()
-            reach = (self.scale * max(best, CRAMPED * R) + self.slip) * SLACK
+            reach = (self.scale * max(least[0], CRAMPED * R) + self.slip) * SLACK
             left = self._within(lag, place, reach)
             if not len(left):
                 break
@@ -146,24 +223,21 @@ class Sweep:
                 left = left[place[left] != place[left + lag]]
             compared += len(left)
             if compared > PATIENCE * len(self.p):
-                return self._by_points(gaps)
-            if not len(left):
-                continue
-            one, other = self.order[left], self.order[left + lag]
-            points = self._points(np.concatenate([one, other]))
-            R = max(R, float(outline(points)[1].max()))
-            distance = lengths(points.mid[:, len(one) :] - points.mid[:, : len(one)])
-            cramped = ~(distance > CRAMPED * R)
-            pairs = np.stack([ids.tokens[one], ids.tokens[other]], axis=1)
-            near.extend(pairs[cramped].tolist())
-            free = np.where(cramped, np.inf, distance)
-            if free.min() < best:
-                i = int(free.argmin())
-                best, pair = float(free[i]), (int(pairs[i, 0]), int(pairs[i, 1]))
-        if pair is not None:
-            known = arb(best) * (1 - arb(spare(len(ids.direction))))
-            gaps.offer((known - 2 * arb(R)).lower(), pair)
-        return near
+                return self._by_points(best, R)
+            step = len(left) if self.ids.kept is None or not self.alike else SPAN
+            for i in range(0, len(left), max(1, step)):
+                one, other = self.order[left[i : i + step]], self.order[left[i : i + step] + lag]
+                points = self._points(np.concatenate([one, other]))
+                R = max(R, float(grown(points.rad).max()))
+                distance = lengths(points.mid[:, len(one) :] - points.mid[:, : len(one)])
+                cramped = ~(distance > CRAMPED * R)
+                tokens = self.ids.tokens[one], self.ids.tokens[other]
+                near.append(np.stack(tokens, axis=1)[cramped])
+                found = first_of(np.where(cramped, np.inf, distance), *tokens)
+                least = min(least, found)
+        pairs = np.sort(np.concatenate([np.empty((0, 2), np.int64), *near]), axis=1)
+        clusters = tuple(sorted(map(tuple, pairs.tolist())))
+        return Nearest(*(least if least[1] != NONE else (inf, NONE)), clusters, R)
 
     def _within(self, lag: int, place: Ints, reach: float) -> Ints:
         """Where a number is no more than `reach` below the one `lag` ranks up."""
@@ -179,23 +253,28 @@ class Sweep:
     def _points(self, at: Ints) -> Balls:
         return self.ids.moved(at) if self.alike else self.ids.locate(at)[1]
 
-    def _by_points(self, gaps: Gaps) -> list[list[int]]:
+    def _by_points(self, best: float, R: float) -> Nearest:
         """Use `closest_pair` where there are too many pairs to compare one by one."""
         tokens = self.ids.tokens
         points = self._points(np.arange(len(tokens)))
-        R = float(outline(points)[1].max())
+        R = max(R, norm_of(points))
         among: Literal["same", "different"] = "same" if self.alike else "different"
         found = closest_pair(points.mid.T, groups=self.ids.place, among=among)
         if found is None:
-            return []
+            return Nearest(reach=R)
         if not found.lower > CRAMPED * R:
-            if not self.alike:
-                return [tokens.tolist()]
-            place = self.ids.place[self.order]
-            return [tokens[self.order[a:b]].tolist() for a, b in _runs(place[1:] == place[:-1])]
-        pair = int(tokens[found.pair[0]]), int(tokens[found.pair[1]])
-        gaps.offer((arb(found.lower) - 2 * arb(R)).lower(), pair)
-        return []
+            runs = [(0, len(tokens))]
+            if self.alike:
+                place = self.ids.place[self.order]
+                runs = list(_runs(place[1:] == place[:-1]))
+            clusters = (sorted(tokens[self.order[a:b]].tolist()) for a, b in runs)
+            return Nearest(clusters=tuple(sorted(map(tuple, clusters))), reach=R)
+        i, j = found.pair
+        distance = float(lengths(points.mid[:, [i]] - points.mid[:, [j]])[0])
+        if distance * (1 - spare(len(self.ids.direction))) > found.lower:  # others are as close
+            distance = found.lower
+        one, other = sorted(tokens[[i, j]].tolist())
+        return Nearest(distance, (one, other), (), R) if distance < best else Nearest(reach=R)
 
 
 def by_place(place: Ints, along: Floats) -> Ints:

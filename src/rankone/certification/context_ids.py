@@ -85,7 +85,11 @@ class ContextIds:
     @property
     def length(self) -> arb:
         """|direction|."""
-        return norm([arb(g) for g in self.direction.tolist()])
+        return length_of(self.direction)
+
+
+def length_of(direction: Floats) -> arb:
+    return norm([arb(g) for g in direction.tolist()])
 
 
 def sideways(dim: int) -> Floats:
@@ -112,7 +116,10 @@ def lengths(columns: Floats) -> Floats:
         return found
     unit = 2.0 ** -max(min(frexp(largest)[1], 1000), -1000)
     x = columns * unit
-    return np.asarray(np.sqrt(np.einsum("ij,ij->j", x, x)) / unit)
+    squares = np.zeros(x.shape[1])
+    for row in x:  # one after the other, however many columns there are
+        squares += row * row
+    return np.asarray(np.sqrt(squares) / unit)
 
 
 def spare(dim: int) -> float:
@@ -125,8 +132,11 @@ def spare(dim: int) -> float:
 
 def outline(q: Balls) -> tuple[Floats, Floats, Floats]:
     """shade, reach and size of columns q; the latter two rounded up."""
-    grow = 1 + spare(len(q.mid))
-    reach, size = (
-        x * grow + np.nanmax(x, initial=0.0) * 2.0**-400 for x in (lengths(q.rad), lengths(q.mid))
-    )
+    grow, reach, size = 1 + spare(len(q.mid)), grown(q.rad), grown(q.mid)
     return sideways(len(q.mid)) @ q.mid, reach, (size + reach) * grow
+
+
+def grown(columns: Floats) -> Floats:
+    """The norms of columns, rounded up."""
+    x = lengths(columns)
+    return np.asarray(x * (1 + spare(len(columns))) + np.nanmax(x, initial=0.0) * 2.0**-400)

@@ -213,8 +213,8 @@ class GatedBalls:
         amplitude = self.amplitude[unit]
         z = np.maximum(seen.mid, 0.0) * amplitude
         off = up(seen.rad * np.abs(amplitude) + gamma(1) * np.abs(z))
-        count = int(np.bincount(token, minlength=1).max())
         tokens = len(ids)
+        count = np.bincount(token, minlength=tokens)
         for i, at in enumerate(self.writes.tolist()):
             row = np.flatnonzero(self.out == at)
             if not len(row) or self.rare.there[i]:
@@ -235,13 +235,13 @@ class GatedBalls:
         self._add_rare(h, token, unit, Balls(z, off), 2 * count)
         return h
 
-    def _add_rare(self, h: Balls, token: Ints, unit: Ints, z: Balls, count: int) -> None:
-        """The same for rare coordinates, up to `count` terms each."""
+    def _add_rare(self, h: Balls, token: Ints, unit: Ints, z: Balls, count: Ints) -> None:
+        """The same for rare coordinates, up to `count` terms for a token."""
         pair, place, write = self.rare_writes(unit)
         size = np.abs(write)
         parts = write * z.mid[pair], size * np.abs(z.mid[pair]), size * z.rad[pair]
         at, (added, sizes, slips) = by_place(place, token[pair], *parts)
-        whole = np.abs(h.mid[at]) + sizes + slips
+        whole, count = np.abs(h.mid[at]) + sizes + slips, count[at[1]]
         h.mid[at] += added
         more = slips * (1 + gamma(count + 3)) + gamma(count + 2) * whole
         h.rad[at] = up(h.rad[at] + more)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from rankone import choices
+
+if TYPE_CHECKING:
+    from rankone.engines import Engine
 
 OUTPUT = "Output"
 CAP = 200_000  # the default of `certify`, which is too heavy to import here; a test compares them
@@ -122,6 +125,48 @@ def tags_of(reading: Reading) -> dict[str, Any]:
     """The arguments of what reads tags only."""
     names = {field.name for field in fields(Reading)}
     return {name: x for name, x in reading.arguments().items() if name in names}
+
+
+@dataclass(frozen=True)
+class Engines:
+    """In how much memory, and on which machines, a corpus is processed."""
+
+    PANEL: ClassVar = "Memory and machines"
+
+    memory: Annotated[
+        float | None,
+        option(
+            "Memory limit in GB, on a cluster of each worker: the corpus is processed in parts "
+            "(default: all of it is in memory).",
+            "GB",
+        ),
+    ] = None
+    scratch: Annotated[
+        Path | None, option("Directory for temporary files (default: that of the system).", "DIR")
+    ] = None
+    engine: Annotated[
+        choices.EngineName | None,
+        option("Keep parts in memory, on disk, or on Ray (default: what the other options need)."),
+    ] = None
+    workers: Annotated[
+        int | None,
+        option("Worker processes of a Ray on this machine (default: one per core).", "N", min=1),
+    ] = None
+    address: Annotated[
+        str | None, option("Ray cluster to use (default: a Ray of its own).", "HOST:PORT")
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether the corpus is to be processed in parts."""
+        return any(value is not None for value in vars(self).values())
+
+    def open(self) -> Engine:
+        """The engine; close it."""
+        from rankone.engines import open_engine
+
+        settings = dict(vars(self))
+        return open_engine(settings.pop("engine"), **settings)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, TypeGuard, cast, get_args
+from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,14 +19,17 @@ from rankone.construct.memorized import Memorized
 from rankone.construct.problem import (
     RESERVE,
     Draft,
+    Draw,
+    Problem,
     check_size,
     given_vectors,
     pose,
     position_rows,
 )
 from rankone.construct.remarks import remarks_on
-from rankone.construct.verify import check_dense, check_fast
+from rankone.construct.verify import Check, check_dense, check_fast
 from rankone.corpus import Corpus, as_corpus
+from rankone.corpus.parted import PartedCorpus
 from rankone.corpus.rows import Column
 from rankone.corpus.tasks import task_of
 from rankone.errors import SettingError
@@ -58,7 +61,7 @@ RANGES = {
 
 
 def memorize(
-    corpus: Corpus | str | os.PathLike[str] | Iterable[Any] | Sequence[Corpus],
+    corpus: Corpus | PartedCorpus | str | os.PathLike[str] | Iterable[Any] | Sequence[Corpus],
     *,
     token_column: Column | None = None,
     label_column: Column | None = None,
@@ -83,7 +86,8 @@ def memorize(
     The corpus may be a path, or any iterable of sentences, such as a Hugging Face dataset;
     `token_column` and `label_column` choose among its columns. It may also be a list of corpora,
     the parts of one, which share one vocabulary and one list of labels: the weights do not depend
-    on where it is cut. `construction` is the way to the weights: one of this project ("line",
+    on where it is cut. Parts that an engine keeps (`read_parts`) need not fit in memory; they are
+    memorized by "gated". `construction` is the way to the weights: one of this project ("line",
     "gated"), or one of the field where float64 can hold it; by default "gated" for next tokens, and
     "line" for other tasks. `vectors` gives the token table:
     an array with a row per word of ``corpus.vocabulary``, or a file in the format of GloVe; without
@@ -117,24 +121,35 @@ def memorize(
             remedy="leave out editable (memorize --editable), or vectors (--vectors)",
         )
     given_parts: Iterable[Any] = corpus if _in_parts(corpus) else [corpus]
-    parts = [as_corpus(part, token_column, label_column) for part in given_parts]
+    whole = corpus.check_labelled() if isinstance(corpus, PartedCorpus) else None
+    if whole is None:
+        parts = [as_corpus(part, token_column, label_column) for part in given_parts]
+    else:
+        parts = [whole.heading]
     usual: choices.Construction = "gated" if task_of(parts[0].task).name == "next" else "line"
     construction = usual if construction is None else construction
     check_settings(construction=construction)
     _refuse_ignored(construction, given_options)
-    chosen = CONSTRUCTIONS[construction]
     if parts[0].window and construction != "gated":
         raise SettingError(
             f"{construction} has no windows",
             remedy="choose gated, or leave out window (memorize --window)",
         )
     first, clock = parts[0], Clock(sum(part.seconds for part in parts), progress)
-    length = max(position_rows(part, positions, max_length) for part in parts)
-    given, causal = given_vectors(first, vectors), causal or task_of(first.task).causal
-    for part in parts:
-        check_size(part, length, 3 if given is None else given.shape[1], head_size)
+    if whole is None:
+        steps = Steps(pose, CONSTRUCTIONS[construction].draw, check_fast, check_dense)
+        length = max(position_rows(part, positions, max_length) for part in parts)
+        given = given_vectors(first, vectors)
+        for part in parts:
+            check_size(part, length, 3 if given is None else given.shape[1], head_size)
+    else:
+        from rankone.construct.parted.steps import check_parts, steps_of
+
+        given, length = None, check_parts(whole, construction, given_options, positions, max_length)
+        steps = steps_of(whole, progress)
+    causal = causal or task_of(first.task).causal
     clock.start("construct")
-    problem = pose(
+    problem = steps.pose(
         parts,
         positions=positions,
         strict=strict,
@@ -153,14 +168,14 @@ def memorize(
     for draw in range(1, DRAWS + 1):
         clock.start("construct")
         rng = seeded(seed, draw)
-        draft = chosen.draw(problem, rng)
+        draft = steps.draw(problem, rng)
         network = draft.network
         if network is not None:
             clock.start("verify")
-            fast, found = check_fast(network, problem)
+            fast, found = steps.check_fast(network, problem)
             if fast.holds(RESERVE):
                 clock.start("dense")
-                dense = check_dense(network, problem, found, rng, verify == "dense", share)
+                dense = steps.check_dense(network, problem, found, rng, verify == "dense", share)
                 if dense.holds(RESERVE):
                     break
         if draw == DRAWS or not draft.hopeful(before):
@@ -168,7 +183,7 @@ def memorize(
         before = draft
 
     assert network is not None
-    shape, sentences = network.shape, sum(part.n_sentences for part in parts)
+    shape = network.shape
     model = Model(
         network,
         first.vocabulary,
@@ -184,8 +199,8 @@ def memorize(
         model=model,
         source=first.source,
         tokens=problem.tokens,
-        asked=sum(len(part.asked) for part in parts),
-        sentences=sentences,
+        asked=problem.asked,
+        sentences=problem.sentences,
         wrong=fast.wrong,
         unavoidable=fast.unavoidable,
         bits=problem.bits,
@@ -193,7 +208,9 @@ def memorize(
         least_units=draft.least_units if isinstance(draft, GatedDraft) else None,
         parameters=sum(p.numel() for p in network.parameters()),
         dense_parameters=dense_parameters(network),
-        paper_parameters=parameter_counts(problem.longest, sentences, shape.dim, head_size).paper,
+        paper_parameters=parameter_counts(
+            problem.longest, problem.sentences, shape.dim, head_size
+        ).paper,
         max_error=fast.max_error,
         margin=fast.margin,
         min_gap=draft.min_gap if np.isfinite(draft.min_gap) else None,
@@ -223,6 +240,15 @@ def memorize(
         conflicts=problem.targets.conflicts,
         remarks=remarks_on(problem, positions),
     )
+
+
+class Steps(NamedTuple):
+    """What is done with a problem; for a corpus in parts, over its parts."""
+
+    pose: Callable[..., Problem]
+    draw: Draw
+    check_fast: Callable[[TokenClassifier, Problem], tuple[Check, Any]]
+    check_dense: Callable[..., Check]
 
 
 def seeded(seed: int, draw: int) -> np.random.Generator:

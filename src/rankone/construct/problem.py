@@ -17,6 +17,7 @@ from rankone.arrays import Floats, Ints
 from rankone.construct.mixtures import Mixtures
 from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
+from rankone.corpus.contexts import sentences_with_repeats
 from rankone.corpus.targets import Targets, choose_targets
 from rankone.errors import CorpusError, PrecisionError, SettingError, VectorError
 from rankone.nn import TokenClassifier
@@ -88,8 +89,22 @@ class Problem:
         return self.bounds[-1]
 
     @property
+    def asked(self) -> int:
+        """Tokens for which the task asks for a label."""
+        return sum(len(part.asked) for part in self.parts)
+
+    @property
+    def sentences(self) -> int:
+        return sum(part.n_sentences for part in self.parts)
+
+    @property
     def longest(self) -> int:
         return max(part.longest for part in self.parts)
+
+    @property
+    def with_repeats(self) -> int:
+        """Sentences that hold some token more than once."""
+        return sum(map(sentences_with_repeats, self.parts))
 
     @cached_property
     def labels(self) -> Ints:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rankone.construct.problem import Problem
-from rankone.corpus.contexts import sentences_with_repeats
 from rankone.corpus.tasks import asks_next, of_texts, task_of
 from rankone.plural import plural
 
@@ -15,16 +14,15 @@ def remarks_on(problem: Problem, positions: bool) -> tuple[str, ...]:
     unit = "document" if whole else "token"
     if targets.conflicts:
         remarks.append(_on_conflicts(problem, unit))
-    repeats = 0 if positions else sum(map(sentences_with_repeats, problem.parts))
+    repeats = 0 if positions else problem.with_repeats
     if repeats:
         remarks.append(
             f"{plural(repeats, 'sentence repeats', 'sentences repeat')} a token, which Corollary 1 "
             "excludes without positions; "
             "sentences are distinguished by the share of each token"
         )
-    documents = sum(part.n_sentences for part in problem.parts)
     for count, thing in (
-        (0 if asks_next(corpus.task) else documents, "document" if texts else "sentence"),
+        (0 if asks_next(corpus.task) else problem.sentences, "document" if texts else "sentence"),
         (problem.longest, f"token per {'document' if texts else 'sentence'}"),
         (len(corpus.vocabulary), "token" if texts else "word"),
         (len(corpus.label_names), "label"),

@@ -108,14 +108,7 @@ def check_dense(
 ) -> Check:
     """Check the network with all matrices multiplied out, on a sample or on `every` token for which
     a label is asked. Each part runs its own tokens."""
-    errors = joined([found.errors for found in fast])
-    units = network.shape.hidden * network.shape.dim
-    count = int(np.clip(WORK / max(1, units), LEAST, SAMPLE))
-    count = (
-        int(np.clip(SCORES / problem.longest, min(FEWEST, count), count))
-        if not network.shape.window
-        else count
-    )
+    errors, count = joined([found.errors for found in fast]), sample_size(network, problem)
     tokens = np.flatnonzero(errors != -np.inf) if every else sample_tokens(errors, rng, count)
     checks = list[Check]()
     cuts = np.searchsorted(tokens, problem.bounds)
@@ -133,6 +126,15 @@ def check_dense(
     return Check.merge(checks)
 
 
+def sample_size(network: TokenClassifier, problem: Problem) -> int:
+    """How many tokens the network as written runs: fewer where that is much work."""
+    units = network.shape.hidden * network.shape.dim
+    count = int(np.clip(WORK / max(1, units), LEAST, SAMPLE))
+    if network.shape.window:
+        return count
+    return int(np.clip(SCORES / problem.longest, min(FEWEST, count), count))
+
+
 def sample_tokens(errors: Floats, rng: np.random.Generator, count: int = SAMPLE) -> Ints:
     """So many tokens in order: those with the largest errors, and others at random. Tokens whose
     error is -infinity are left out: nothing is asked of them."""
@@ -140,14 +142,31 @@ def sample_tokens(errors: Floats, rng: np.random.Generator, count: int = SAMPLE)
     if errors.min() == -np.inf:  # rare; a list of all tokens takes memory
         asked = np.flatnonzero(errors != -np.inf)
         errors = errors[asked]
-    if len(errors) <= count:
-        chosen = np.arange(len(errors))
-    else:
-        worst = np.argpartition(-errors, count // 40)[: count // 40]
-        others = np.setdiff1d(rng.choice(len(errors), count, replace=False), worst)
-        chosen = np.concatenate([worst, rng.permutation(others)[: count - len(worst)]])
-    chosen.sort()
+    chosen = chosen_tokens(len(errors), worst_tokens(errors, worst_of(count)), rng, count)
     return chosen if asked is None else asked[chosen]
+
+
+def worst_of(count: int) -> int:
+    """How many tokens of a sample are those with the largest errors."""
+    return count // 40
+
+
+def worst_tokens(errors: Floats, count: int) -> Ints:
+    """So many tokens with the largest errors; of those with equal ones the first."""
+    if count >= len(errors):
+        return np.argsort(-errors, kind="stable")
+    least = errors[np.argpartition(-errors, count - 1)[count - 1]] if count else np.inf
+    tied = np.flatnonzero(errors == least)
+    above = np.flatnonzero(errors > least)
+    return np.append(above, tied[: count - len(above)])
+
+
+def chosen_tokens(total: int, worst: Ints, rng: np.random.Generator, count: int) -> Ints:
+    """So many of all tokens in order: the worst ones, and others at random."""
+    if total <= count:
+        return np.arange(total)
+    others = np.setdiff1d(rng.choice(total, count, replace=False), worst)
+    return np.sort(np.concatenate([worst, rng.permutation(others)[: count - len(worst)]]))
 
 
 @torch.no_grad()

@@ -74,6 +74,11 @@ class PartedCorpus:
     def longest(self) -> int:
         return max(part.longest for part in self.parts)
 
+    def check_labelled(self) -> PartedCorpus:
+        """The corpus itself; raises an error if it has no labels."""
+        self.heading.check_labelled()
+        return self
+
     def part(self, number: int) -> Corpus:
         """A part, in this process."""
         return corpus_of(self.heading, self.engine.take(self.parts[number].columns))

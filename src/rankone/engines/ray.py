@@ -67,11 +67,7 @@ class Ray(Engine):
         if memory is not None:
             SettingError.unless(memory >= LEAST, "memory", memory, f"at least {LEAST:g} (GB)")
             self.room = int(SHARE * (memory * 1e9 - BASE))
-        self.home: str | None = None
-        if ray.is_initialized():
-            raise SettingError(
-                "Ray runs in this process already", remedy="call ray.shutdown() before"
-            )
+        self.homes = list[str]()  # directories that go in the end
         if address is None:
             self._start(memory, workers, scratch)
         else:
@@ -89,10 +85,14 @@ class Ray(Engine):
     def _start(
         self, memory: float | None, workers: int | None, scratch: str | os.PathLike[str] | None
     ) -> None:
+        _check_free()
         where = tempfile.gettempdir() if scratch is None else os.fspath(scratch)
         remedy = "choose another directory for temporary files (--scratch)"
         with refused("cannot be used for temporary files", where, remedy):
-            self.home = tempfile.mkdtemp(prefix="rankone-", dir=where)
+            spilled = tempfile.mkdtemp(prefix="rankone-", dir=where)
+            self.homes.append(spilled)
+            # sockets, whose names may have 107 letters, and so not in a directory of the user
+            self.homes.append(tempfile.mkdtemp(prefix="rankone-"))
         store = None if memory is None else max(LEAST_STORE, int(STORE * memory * 1e9))
         try:
             ray.init(
@@ -103,7 +103,8 @@ class Ray(Engine):
                 log_to_driver=False,
                 logging_level=logging.ERROR,
                 _node_ip_address="127.0.0.1",
-                _temp_dir=self.home,
+                _temp_dir=self.homes[-1],
+                object_spilling_directory=spilled,
             )
         except BaseException as error:
             self.close()
@@ -111,11 +112,12 @@ class Ray(Engine):
                 raise
             raise ClusterError(
                 f"Ray cannot be started ({_first_line(error)})",
-                where=self.home,
+                where=where,
                 remedy=remedy + ", or the engine disk",
             ) from None
 
     def _join(self, address: str) -> None:
+        """Connect to a cluster, once it is known that somebody is there: Ray would wait long."""
         host, _, port = address.rpartition(":")
         if address != "auto":
             sound = bool(host) and port.isdigit() and "/" not in host
@@ -128,6 +130,7 @@ class Ray(Engine):
                     where=address,
                     remedy=REMEDY,
                 ) from None
+        _check_free()
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:
@@ -179,8 +182,13 @@ class Ray(Engine):
 
     def close(self) -> None:
         ray.shutdown()
-        if self.home is not None:
-            shutil.rmtree(self.home, ignore_errors=True)
+        for home in self.homes:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _check_free() -> None:
+    if ray.is_initialized():
+        raise SettingError("Ray runs in this process already", remedy="call ray.shutdown() before")
 
 
 def work(

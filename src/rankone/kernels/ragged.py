@@ -137,15 +137,12 @@ def by_length(offsets: Ints, scores: int) -> Iterator[tuple[int, Ints]]:
 
 
 def _weights(query: float, key: Floats, offsets: Ints) -> Floats:
-    """e^(y (x_l - x*)) with x* the key that has the highest score.
+    """e^(y (x_l - x*)) with x* the key of its sentence that has the highest score.
 
-    In its sentence or, if no two scores are far apart, in the whole column, which saves a pass.
+    So what comes out for a sentence does not depend on the others, to the last bit.
     """
     best = np.maximum if query >= 0 else np.minimum
-    if abs(query) * np.ptp(key) <= SAFE_SPREAD:
-        extreme = best.reduce(key)
-    else:
-        extreme = np.repeat(best.reduceat(key, offsets[:-1]), np.diff(offsets))
+    extreme = np.repeat(best.reduceat(key, offsets[:-1]), np.diff(offsets))
     weights: Floats = np.exp(query * (key - extreme))
     return weights
 

@@ -93,27 +93,19 @@ class GatedDraft:
     def hopeful(self, before: GatedDraft | None) -> bool:
         return before is None
 
-    def closest(self) -> tuple[int, int, float]:
-        """Two contexts of the worst group with different labels, and their distance: of all that
-        are almost neighbours in one head, those that are closest in all."""
-        problem, worst = self.problem, int(self.groups.off.argmax())
-        word, position = int(self.groups.word[worst]), int(self.groups.position[worst])
-        tokens = problem.contexts
-        ids, places = problem.columns
+    @property
+    def worst(self) -> tuple[int, int]:
+        """The word and the position (-1: any) of the group that is furthest off."""
+        worst = int(self.groups.off.argmax())
+        return int(self.groups.word[worst]), int(self.groups.position[worst])
+
+    def of_worst(self) -> tuple[Ints, Ints, Floats]:
+        """The contexts of the worst group: tokens, labels, averages."""
+        (word, position), tokens = self.worst, self.problem.contexts
+        ids, places = self.problem.columns
         mine = (ids[tokens] == word) & ((position < 0) | (places[tokens] == position))
         tokens = tokens[mine]
-        labels, a = problem.wanted[tokens], self.averages[tokens]
-        best = (int(tokens[0]), int(tokens[-1]), np.inf)
-        for h in range(a.shape[1]):
-            order = np.argsort(a[:, h], kind="stable")
-            for lag in range(1, min(LAGS, len(order))):
-                left, right = order[:-lag], order[lag:]
-                distance = np.abs(a[left] - a[right]).max(1)
-                distance[labels[left] == labels[right]] = np.inf
-                i = int(distance.argmin())
-                if distance[i] < best[2]:
-                    best = int(tokens[left[i]]), int(tokens[right[i]]), float(distance[i])
-        return best
+        return tokens, self.problem.wanted[tokens], self.averages[tokens]
 
     def refusal(self, draws: int) -> PrecisionError:
         """Name the two contexts of the worst group that are closest."""
@@ -121,7 +113,7 @@ class GatedDraft:
             return self.given.refusal(self.problem)
         name = "float32" if self.problem.dtype == "float32" else "float64"
         heads = self.tables.layout.heads
-        one, two, distance = self.closest()
+        one, two, distance = closest(*self.of_worst())
         (word, here), (_, there) = self.problem.named(one), self.problem.named(two)
         most = WINDOW_HEADS[-1]
         ways = [f"give more heads ({min(most, 2 * heads)})"] if heads < most else []
@@ -135,6 +127,22 @@ class GatedDraft:
             where=self.problem.corpus.source,
             remedy=remedy,
         )
+
+
+def closest(tokens: Ints, labels: Ints, a: Floats) -> tuple[int, int, float]:
+    """Two contexts of a group with different labels, and their distance: of all that are almost
+    neighbours in one head, those that are closest in all."""
+    best = (int(tokens[0]), int(tokens[-1]), np.inf)
+    for h in range(a.shape[1]):
+        order = np.argsort(a[:, h], kind="stable")
+        for lag in range(1, min(LAGS, len(order))):
+            left, right = order[:-lag], order[lag:]
+            distance = np.abs(a[left] - a[right]).max(1)
+            distance[labels[left] == labels[right]] = np.inf
+            i = int(distance.argmin())
+            if distance[i] < best[2]:
+                best = int(tokens[left[i]]), int(tokens[right[i]]), float(distance[i])
+    return best
 
 
 def fits(groups: Groups, more: float = 0.0) -> bool:

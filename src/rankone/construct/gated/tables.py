@@ -144,13 +144,17 @@ class Tables:
 def usual_labels(problem: Problem) -> Ints:
     """The most frequent label of every word over its contexts, and of all of them for the rest."""
     corpus, contexts = problem.corpus, problem.contexts
-    words = problem.columns[0][contexts]
-    labels, count = problem.wanted[contexts], problem.kinds
-    size = len(corpus.vocabulary)
-    pairs, often = np.unique(words * count + labels, return_counts=True)
+    words, labels = problem.columns[0][contexts], problem.wanted[contexts]
+    pairs, often = np.unique(words * problem.kinds + labels, return_counts=True)
+    return most_frequent(pairs, often, len(corpus.vocabulary), problem.kinds)
+
+
+def most_frequent(pairs: Ints, often: Ints, words: int, labels: int) -> Ints:
+    """The same, where ``often[i]`` contexts have the word and label w * `labels` + c that is
+    ``pairs[i]``, in order."""
     order = np.lexsort((pairs, -often))  # of two that are equally frequent, the first
-    usual = np.full(size + 1, np.bincount(labels).argmax())
-    usual[(pairs // count)[order][::-1]] = (pairs % count)[order][::-1]
+    usual = np.full(words + 1, np.bincount(pairs % labels, often).argmax())
+    usual[(pairs // labels)[order][::-1]] = (pairs % labels)[order][::-1]
     return usual
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -104,19 +104,22 @@ class Contexts:
     def of(cls, problem: Problem, averages: Floats, tokens: Ints) -> Contexts:
         """Those of these tokens; `averages` has a row for every token."""
         ids, places = (column[tokens] for column in problem.columns)
-        places = places if problem.placed else np.zeros(len(tokens), np.int64)
         a = np.ascontiguousarray(np.take(averages.T, tokens, axis=1).T)  # by heads: in order
-        keys = ids * problem.length + places
+        labels, seen = problem.wanted[tokens], seen_tokens(problem, tokens)
+        return cls(ids, places, labels, a, seen).sorted(problem.length)
+
+    def sorted(self, length: int) -> Contexts:
+        """In order, for a table of so many positions (1: there is none)."""
+        places = self.places if length > 1 else np.zeros(len(self.places), np.int64)
+        keys, a = self.words * length + places, self.averages
         order = np.lexsort((a[:, 0], keys))
         same = (np.diff(keys[order]) == 0) & (np.diff(a[order, 0]) == 0)
         if same.any():  # rare: then the other heads decide
             order = np.lexsort((*a.T, keys))
-        tokens = tokens[order]
-        labels, seen = problem.wanted[tokens], seen_tokens(problem, tokens)
-        return cls(ids[order], places[order], labels, a[order], seen)
+        return replace(self, places=places).some(order)
 
-    def some(self, kept: Bools) -> Contexts:
-        """Only these."""
+    def some(self, kept: Bools | Ints) -> Contexts:
+        """Only these, in this order."""
         return Contexts(**{name: getattr(self, name)[kept] for name in self.__annotations__})
 
 
@@ -178,8 +181,10 @@ def least_units(words: Ints, labels: Ints, usual: Ints) -> int:
 
 def seen_tokens(problem: Problem, tokens: Ints) -> Ints:
     """How many tokens the attention of each of these averages over, about as much of each."""
+    positions, lengths = (
+        joined([getattr(part, name) for part in problem.parts]) for name in ("positions", "lengths")
+    )
     if problem.causal:
-        seen = joined([part.positions for part in problem.parts])[tokens] + 1
+        seen = positions[tokens] + 1
         return np.minimum(seen, unfaded(problem.window)) if problem.window else seen
-    lengths = joined([part.lengths for part in problem.parts])
     return np.repeat(lengths, lengths)[tokens]

@@ -1,0 +1,1 @@
+"""Memorization of a corpus in parts: what each part does alone, and what is put together."""

@@ -1,0 +1,74 @@
+"""Some sentences of a corpus in parts, for what has to be looked at in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rankone.arrays import Ints
+from rankone.corpus.conflicts import Conflict, add_conflicts
+from rankone.corpus.corpus import Corpus
+from rankone.corpus.parted import PartedCorpus, columns_of, corpus_of
+from rankone.corpus.shuffle import Settled
+from rankone.engines import Table
+
+
+def pick(corpus: Corpus, tokens: Ints) -> tuple[Corpus, Ints]:
+    """The sentences of these tokens, which are in order, and where the tokens are in them."""
+    sentences = np.unique(corpus.sentence_of[tokens])
+    lengths, starts = corpus.lengths[sentences], corpus.offsets[sentences]
+    offsets = np.append(0, np.cumsum(lengths))
+    held = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+    some = replace(
+        corpus,
+        token_ids=corpus.token_ids[held],
+        label_ids=corpus.label_ids[held],
+        lines=corpus.lines[held],
+        offsets=offsets,
+        file_ids=corpus.file_ids[sentences],
+    )
+    return some, np.searchsorted(held, tokens)
+
+
+def laid_end_to_end(heading: Corpus, tables: Sequence[Table]) -> tuple[Corpus, list[int]]:
+    """The sentences of all these tables of columns as one corpus, and where each table begins."""
+    some = [corpus_of(heading, table) for table in tables]
+    starts = np.cumsum([0, *(part.n_tokens for part in some)]).tolist()
+    offsets = [part.offsets[:-1] + start for part, start in zip(some, starts, strict=False)]
+    whole = replace(
+        heading,
+        token_ids=np.concatenate([part.token_ids for part in some]),
+        label_ids=np.concatenate([part.label_ids for part in some]),
+        lines=np.concatenate([part.lines for part in some]),
+        offsets=np.append(np.concatenate(offsets), starts[-1]),
+        file_ids=np.concatenate([part.file_ids for part in some]),
+    )
+    return whole, starts[:-1]
+
+
+def conflicts_of(corpus: PartedCorpus, settled: Settled) -> tuple[Conflict, ...]:
+    """All contexts that carry several labels, with the lines of all their rows."""
+    engine, heading = corpus.engine, corpus.engine.share(corpus.heading)
+    calls = [
+        (heading, part.columns, table)
+        for part, table in zip(corpus.parts, settled.tables, strict=True)
+    ]
+    refs = engine.each(pick_members, calls)
+    found: dict[int, Conflict] = {}
+    for ref in refs:
+        table = engine.take(ref)
+        if len(members := table["members"]):
+            part = corpus_of(corpus.heading, table)
+            groups = np.empty(part.n_tokens, np.int64)
+            groups[members] = table["contexts"]
+            add_conflicts(found, part, groups, members, corpus.heading.files)
+    engine.drop(refs)
+    return tuple(found.values())
+
+
+def pick_members(heading: Corpus, columns: Table, settled: Table) -> Table:
+    """The sentences of a part in which a context carries several labels."""
+    some, members = pick(corpus_of(heading, columns), settled["members"])
+    return {**columns_of(some), "members": members, "contexts": settled["contexts"]}
