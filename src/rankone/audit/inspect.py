@@ -20,10 +20,12 @@ from rankone.corpus.contexts import by_sequence
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.distributions import fit_distributions
 from rankone.corpus.join import join
+from rankone.corpus.parted import parted
 from rankone.corpus.read import as_corpus
 from rankone.corpus.rows import Column
 from rankone.corpus.tallies import best_targets
 from rankone.corpus.tasks import asks_next, of_texts
+from rankone.engines import open_engine
 from rankone.errors import SettingError
 from rankone.progress import Progress
 
@@ -85,7 +87,8 @@ def inspect(
             given = fit_distributions(np.asarray(given), own.label_names, own, "probabilities")
         progress("suspects", 0.0)
         started = time.perf_counter()
-        found = find_suspects(whole, own.n_tokens, suspects, given, above=above)
+        at_once = parted(whole, open_engine("here"), whole.n_tokens)
+        found = find_suspects(at_once, own.n_tokens, suspects, given, above=above)
         seconds["suspects"] = time.perf_counter() - started
     return Audit(**figures, against=tuple(comparisons), suspects=found, seconds=seconds)
 
