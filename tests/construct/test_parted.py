@@ -187,7 +187,7 @@ def test_a_sample_leaves_out_what_is_not_asked() -> None:
 
 
 def test_the_network_as_written_runs_the_same_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens with the largest errors, and others at random; those that are not asked are left out."""
+    """Those with the largest errors and others at random, of all tokens that are asked."""
     ran: list[list[tuple[int, int]]] = []
     whole = verify.dense_outputs
 
