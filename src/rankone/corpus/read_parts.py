@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -24,11 +24,12 @@ from rankone.corpus.join import Alike
 from rankone.corpus.parted import COLUMNS, NARROW, Part, PartedCorpus, part_tokens, parted
 from rankone.corpus.piece_rows import PieceRows, as_iob2
 from rankone.corpus.pieces import Piece, Plan, plan, read_piece
-from rankone.corpus.read import Source, read_corpus
+from rankone.corpus.read import Source, like, read_corpus
 from rankone.corpus.rows import Choice, Column, is_annotated
 from rankone.corpus.sources import files_of
 from rankone.corpus.splitting import Splitting
 from rankone.corpus.tasks import of_texts, task_of
+from rankone.corpus.text import Expected
 from rankone.engines import Engine, Ref, Table
 from rankone.engines.engine import strings, strings_of
 from rankone.errors import SettingError
@@ -69,6 +70,7 @@ def read_parts(
     tokenizer: str | os.PathLike[str] = "words",
     window: int = 0,
     blocks: bool = False,
+    expected: Expected | None = None,
     progress: Progress = lambda *_: None,
 ) -> PartedCorpus:
     """Read files as `read_corpus` does, into parts that an engine keeps.
@@ -92,7 +94,7 @@ def read_parts(
     if any(map(is_builtin, files)):  # as small as they are
         return parted(read_corpus(source, scheme=scheme, task=task, **how), engine)
     size = max(LEAST, PER_TOKEN * part_tokens(engine))
-    planned = plan(source, size=size, **how)
+    planned = plan(source, size=size, expected=expected, **how)
     choice = Choice(token_column, label_column, labelled).checked()
     found = _read(planned, engine, lambda share: progress("read", share / 2))
     files_ = _files(planned, found, scheme, choice, task)
@@ -104,9 +106,26 @@ def read_parts(
     parts = _parts(
         found, files_, of_file, maps, names, engine, lambda x: progress("read", 0.5 + x / 2)
     )
-    heading = _heading(planned, files_, vocabulary, names, choice, lower, task)
+    heading = _heading(planned, files_, vocabulary, names, lower, task)
     seconds = time.perf_counter() - started
     return PartedCorpus(replace(heading, seconds=seconds), parts, engine)
+
+
+def read_parts_like(
+    source: Source,
+    engine: Engine,
+    reading: Mapping[str, Any],
+    labels: Collection[str],
+    *,
+    labelled: bool | None,
+    progress: Progress = lambda *_: None,
+    **given: Any,
+) -> PartedCorpus:
+    """Read files as `read_like` does, into parts that an engine keeps."""
+    how, expected = like(source, reading, labels, labelled=labelled, given=given)
+    return read_parts(
+        source, engine, labelled=labelled, expected=expected, progress=progress, **how
+    )
 
 
 def _read(planned: Plan, engine: Engine, tell: Callable[[float], None]) -> list[Found]:
@@ -369,7 +388,6 @@ def _heading(
     files: Sequence[Read],
     words: Sequence[str],
     names: Sequence[str],
-    choice: Choice,
     lower: bool,
     task: str,
 ) -> Corpus:
@@ -379,8 +397,7 @@ def _heading(
     scheme = next((file.scheme for file in files if file.scheme is not None), None)
     heading = _as_corpus(first, files[0].labels, scheme, task)
     reading = {
-        "token_column": choice.token,
-        "label_column": choice.label,
+        **first.reading,
         "columns": heading.columns.of,
         "scheme": "auto" if found == "IOB2" else "keep",
         "lower": bool(lower),
@@ -394,4 +411,5 @@ def _heading(
         files=tuple(dict.fromkeys(sources)),
         offsets=np.zeros(1, np.int64),
         reading=reading,
+        remarks=tuple(dict.fromkeys(note for file in planned.files for note in file.remarks)),
     )
