@@ -99,15 +99,15 @@ def test_suspects_of_parts_are_those_of_the_whole(
     own = [Corpus.from_sentences(made[a:b], source=f"{a}") for a, b in ((0, 30), (30, 50))]
     others = [Corpus.from_sentences(made[50:], source="dev")]
     own[0].label_ids[[3, 30, 31]] = -1  # nothing is asked of them
-    expected = figures(inspect(own, against=others, suspects=9, above=0.3))
-    assert len(expected["suspects"]) > 9
-    assert {row["file"] for s in expected["suspects"] for row in s["evidence"]} == {"0", "30"}
+    expected = figures(inspect(own, against=others, suspects=4, above=0.3))
+    assert len(expected["suspects"]) > 4
+    assert {row["file"] for s in expected["suspects"] for row in s["evidence"]} >= {"0", "30"}
     for size, buckets in ((11, 3), (90, 2)):
         engine = open_engine("here")
         engine.workers = buckets
-        assert of_parts(engine, own, others, size, suspects=9, above=0.3) == expected
+        assert of_parts(engine, own, others, size, suspects=4, above=0.3) == expected
     with open_engine("disk", scratch=tmp_path) as engine:
-        assert of_parts(engine, own, others, 64, suspects=9, above=0.3) == expected
+        assert of_parts(engine, own, others, 64, suspects=4, above=0.3) == expected
 
 
 def _sentences(scheme: str) -> list[tuple[list[str], list[str]]]:
