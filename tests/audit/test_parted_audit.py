@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,3 +126,97 @@ def _sentences(scheme: str) -> list[tuple[list[str], list[str]]]:
             labels[-1], other = names[0], first
         made.append(([person, "in", *place, "."], [other, names[0], *labels, names[0]]))
     return made
+
+
+KEYS = {
+    "majority": "0",
+    "token": "word",
+    "set": "{'word': word, 'bag': bag}",
+    "sequence": "{'place': place, 'words': words}",
+    "prefix": "words[1:place]",
+}
+TABLES = """
+    CREATE TABLE sentences AS SELECT side, sentence, list(word ORDER BY place) AS words,
+        list_sort(list_distinct(list(word))) AS bag FROM tokens GROUP BY side, sentence;
+    CREATE TABLE seen AS SELECT * FROM tokens JOIN sentences USING (side, sentence);
+"""
+ERRORS = """
+    SELECT sum(total - best) FROM (SELECT sum(n) AS total, max(n) AS best FROM (
+        SELECT {key} AS key, label, count(*) AS n FROM seen
+        WHERE side = 0 AND label IS NOT NULL GROUP BY ALL) GROUP BY key)
+"""
+BOUND = """
+    WITH counts AS (SELECT {key} AS key, label, count(*) FILTER (side = 0) AS ours,
+        count(*) FILTER (side = 1) AS theirs FROM seen WHERE label IS NOT NULL GROUP BY ALL),
+    ranked AS (SELECT *, row_number() OVER (PARTITION BY key ORDER BY theirs DESC, ours DESC) AS r
+        FROM counts)
+    SELECT coalesce(sum(ours) FILTER (r > 1), 0) FROM ranked
+"""
+
+
+def test_counts_are_those_of_sql() -> None:
+    rng = np.random.default_rng(0)
+    files = []
+    for name, size in (("train", 300), ("dev", 120)):
+        made = []
+        for _ in range(size):
+            words = [WORDS[i] for i in rng.integers(len(WORDS), size=rng.geometric(0.4))]
+            made.append((words, ["XYZ"[i] for i in rng.choice(3, len(words), p=[0.8, 0.1, 0.1])]))
+        files.append(Corpus.from_sentences(made, source=name))
+    for corpus in files:
+        corpus.label_ids[rng.random(corpus.n_tokens) < 0.1] = -1
+    engine = open_engine("here")
+    engine.workers = 3
+    own, other = (parted(corpus, engine, 90) for corpus in files)
+    audit = inspect(own, against=other)
+    base = duckdb.connect()
+    base.execute("CREATE TABLE tokens (side INT, sentence INT, place INT, word TEXT, label TEXT)")
+    rows = [
+        (side, j, i, word, None if label == "_" else label)
+        for side, corpus in enumerate(files)
+        for j, s in enumerate(corpus.sentences)
+        for i, (word, label) in enumerate(zip(s.tokens, s.labels, strict=True), 1)
+    ]
+    base.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", rows)
+    base.execute(TABLES)
+
+    def ask(question: str) -> int:
+        (found,) = base.execute(question).fetchone()  # type: ignore[misc]
+        return int(found)
+
+    (found,) = audit.against
+    for name, key in KEYS.items():
+        assert audit.ceilings[name].errors == ask(ERRORS.format(key=key)), name
+        assert found.ceilings["here"][name].errors == ask(BOUND.format(key=key)), name
+    distinct = "SELECT count(DISTINCT words) FROM sentences WHERE side = 0"
+    assert audit.distinct_sentences == ask(distinct)
+    theirs = "words IN (SELECT words FROM sentences WHERE side = 1)"
+    assert len([leak for leak in found.leaks if leak.kind == "exact"]) == ask(
+        f"{distinct} AND {theirs}"
+    )
+    known = found.known["here"]
+    assert known.exact == ask(f"SELECT count(*) FROM sentences WHERE side = 0 AND {theirs}")
+    assert known.contexts == ask(f"SELECT count(*) FROM seen WHERE side = 0 AND {theirs}")
+    assert known.words == ask(
+        "SELECT count(*) FROM tokens WHERE side = 0 AND word IN "
+        "(SELECT word FROM tokens WHERE side = 1)"
+    )
+    assert len(audit.conflicts) == ask(
+        "SELECT count(*) FROM (SELECT place, words FROM seen GROUP BY ALL "
+        "HAVING count(DISTINCT label) > 1 AND min(side) = 0)"
+    )
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    one, two = (
+        parted(Corpus.from_sentences([(["a"], ["X"])]), open_engine("here")) for _ in range(2)
+    )
+    with pytest.raises(RankOneError, match="of another engine"):
+        inspect(one, against=two)
+    with pytest.raises(RankOneError, match="in memory"):
+        inspect([(["a"], ["X"])], against=one)
+    with pytest.raises(RankOneError, match="probabilities"):
+        inspect(one, suspects=1, probabilities=np.ones((1, 1)))
+    text = parted(Corpus.from_texts(["a rose is a rose"]), open_engine("here"))
+    with pytest.raises(RankOneError, match="texts are inspected in memory"):
+        inspect(text)
