@@ -133,7 +133,7 @@ def test_memory_is_that_of_the_container(monkeypatch: pytest.MonkeyPatch) -> Non
     assert memory.installed() == 8 * 10**9
 
 
-@pytest.mark.parametrize("given", [3, None, b"c.conll", ["a"]])
+@pytest.mark.parametrize("given", [3, None, b"c.conll", [3], {"a": 1}])
 def test_what_is_not_a_path_is_refused(given: Any) -> None:
     with pytest.raises(CorpusError, match="a file cannot be named by") as caught:
         rankone.read_corpus(given)
