@@ -8,9 +8,9 @@ import numpy as np
 
 from rankone.arrays import Ints
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.parted import PartedCorpus, columns_of, corpus_of, picked
+from rankone.corpus.parted import PartedCorpus, columns_of, corpus_of
+from rankone.corpus.picked import laid_end_to_end, picked
 from rankone.engines import Table
-from rankone.engines.engine import stacked
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,19 @@ def gathered(
         if len(mine) or len(theirs):
             own = mine - part.before, theirs - part.start
             calls.append((heading, part.columns, *own, part.before, part.start))
-    refs = engine.each(pick, calls)
+    refs = engine.each(pick_both, calls)
     tables = [engine.take(ref) for ref in refs]
     engine.drop(refs)
     if not tables:
         return Gathered(corpus.heading, np.empty(0, np.int64), np.empty(0, np.int64))
-    lengths = np.concatenate([np.diff(table["offsets"]) for table in tables])
-    rest = stacked([{k: v for k, v in table.items() if k != "offsets"} for table in tables])
-    offsets = np.append(0, np.cumsum(lengths))
-    found = corpus_of(corpus.heading, {**rest, "offsets": offsets})
-    return Gathered(found, rest["sentences"], rest["starts"])
+    found, _ = laid_end_to_end(corpus.heading, tables)
+    numbers, starts = (
+        np.concatenate([table[name] for table in tables]) for name in ("sentences", "starts")
+    )
+    return Gathered(found, numbers, starts)
 
 
-def pick(
+def pick_both(
     heading: Corpus, columns: Table, sentences: Ints, tokens: Ints, before: int, start: int
 ) -> Table:
     """These sentences of a part, and those of these tokens: their columns, and their numbers."""

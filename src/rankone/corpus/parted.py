@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rankone.arrays import Ints
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.rows import spelled_out
 from rankone.engines import Engine, Ref, Table
@@ -167,19 +166,3 @@ def sentences_of(corpus: Corpus, first: int, behind: int) -> Corpus:
         offsets=corpus.offsets[first : behind + 1] - start,
         file_ids=corpus.file_ids[first:behind],
     )
-
-
-def picked(corpus: Corpus, sentences: Ints) -> tuple[Corpus, Ints]:
-    """These sentences, with the words, labels and files of all; and which tokens they are."""
-    lengths = corpus.lengths[sentences]
-    ends = np.append(0, np.cumsum(lengths))
-    tokens = np.repeat(corpus.offsets[sentences] - ends[:-1], lengths) + np.arange(ends[-1])
-    found = replace(
-        corpus,
-        token_ids=corpus.token_ids[tokens],
-        label_ids=corpus.label_ids[tokens],
-        lines=corpus.lines[tokens],
-        offsets=ends,
-        file_ids=corpus.file_ids[sentences],
-    )
-    return found, tokens

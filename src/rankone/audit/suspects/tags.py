@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankone.arrays import Floats, Ints
+from rankone.arrays import Bools, Floats, Ints
 from rankone.audit.suspects.votes import Numbers, Scores
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.schemes import as_iob1, opening
@@ -35,7 +35,7 @@ class Tags:
         if corpus.scheme == "IOB1":
             number = {name: i for i, name in enumerate(names)}
             begun = np.array([number.get(f"B-{label[2:]}", -1) for label in labels])
-            ids = np.where(opening(labels, ids, corpus.offsets[:-1]), begun[ids], ids)
+            ids = np.where(_opens(corpus), begun[ids], ids)
         return cls(list(names), ids.astype(np.int32), corpus.scheme)
 
     def spelled(self, tags: list[str]) -> list[str]:
@@ -60,6 +60,10 @@ def opened_types(corpus: Corpus) -> Ints:
     """The labels that are written I-, and open an entity, in the order of their appearance."""
     if corpus.scheme != "IOB1":
         return np.empty(0, dtype=np.int64)
-    opens = opening(corpus.label_names, corpus.label_ids, corpus.offsets[:-1])
-    labels = corpus.label_ids[opens]
+    labels = corpus.label_ids[_opens(corpus)]
     return np.asarray(labels[np.sort(np.unique(labels, return_index=True)[1])])
+
+
+def _opens(corpus: Corpus) -> Bools:
+    opens = opening(corpus.label_names, corpus.label_ids, corpus.offsets[:-1])
+    return np.asarray(opens & (corpus.label_ids >= 0))

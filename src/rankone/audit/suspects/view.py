@@ -16,7 +16,8 @@ from rankone.arrays import Ints
 from rankone.audit.suspects.looks import NEARBY, Looks, Spellings, blocks_of
 from rankone.audit.suspects.tags import Tags, opened_types
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.parted import PartedCorpus, corpus_of, picked, sentences_of
+from rankone.corpus.parted import PartedCorpus, corpus_of, sentences_of
+from rankone.corpus.picked import picked
 from rankone.engines import Table
 from rankone.spans import SPAN, spans
 
