@@ -1,4 +1,4 @@
-"""rankone certify DIR FILE"""
+"""rankone certify DIR FILE..."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @bundled
 def certify(
     model: options.ModelDirectory,
-    file: options.File,
+    files: options.Files,
     check: Annotated[
         Path | None, option("Check this certificate again and write nothing.", "CERTIFICATE")
     ] = None,
@@ -62,7 +62,7 @@ def certify(
         if old is None:
             check_place(path, remedy="choose another path with --out")
         progress("read", 0.0)
-        corpus = loaded.read(file, labelled=True, **layout.arguments())
+        corpus = loaded.read(files, labelled=True, **layout.arguments())
         if old is not None:
             checked = check_certificate(
                 old, loaded, corpus, forgotten=forgotten, seconds=seconds, progress=progress
