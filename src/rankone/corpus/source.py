@@ -93,6 +93,9 @@ class _Whole:
         part, self.head = self.head[:size], self.head[size:]
         return part
 
+    def close(self) -> None:
+        self.closed = True
+
 
 @contextmanager
 def opened(source: str | os.PathLike[str], limited: bool = True) -> Iterator[Stream]:
