@@ -84,6 +84,12 @@ def apply(
     choice = Choice(token_column, label_column).checked()
     layout: dict[str, Any] = {"token_column": choice.token, "label_column": choice.label}
     stored = read_corpus(path, format=format, **layout)
+    if stored.format == "parquet":
+        raise SettingError(
+            "Parquet is not text",
+            where=os.fspath(path),
+            remedy="correct the file that it was made of",
+        )
     seen = stored
     if scheme != "keep" or lower:
         seen = read_corpus(path, format=format, scheme=scheme, lower=lower, **layout)

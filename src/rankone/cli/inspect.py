@@ -19,15 +19,7 @@ GATE = "Failing a job"
 
 @bundled
 def inspect(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE",
-            help="Corpus, plain or gzipped; several files are read as one. - is standard input; "
-            "`builtin`, `toy` and `story` are built in.",
-            show_default=False,
-        ),
-    ],
+    files: options.Files,
     against: Annotated[
         list[str] | None,
         typer.Option(

@@ -1,4 +1,4 @@
-"""rankone memorize FILE --out DIR --hf DIR"""
+"""rankone memorize FILE... --out DIR --hf DIR"""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Building:
 
 @bundled
 def memorize(
-    file: options.File,
+    files: options.Files,
     out: Annotated[Path | None, options.out("DIR", "Write the model directory here.")] = None,
     hf: Annotated[
         Path | None,
@@ -72,7 +72,7 @@ def memorize(
     reading: options.TextReading,
     output: options.Output,
 ) -> None:
-    """Build a one-layer rank-1 Transformer that labels every token of the file right."""
+    """Build a one-layer rank-1 Transformer that labels every token of the files right."""
     from rankone.cli import console
 
     with console.working("start", output) as progress:
@@ -81,7 +81,7 @@ def memorize(
         from rankone.corpus import read_corpus
 
         progress("read", 0.0)
-        corpus = read_corpus(file, **reading.arguments())
+        corpus = read_corpus(files, **reading.arguments())
         result = memorize(corpus, **vars(building), progress=progress)
         hub = None
         if hf is not None:
@@ -91,17 +91,17 @@ def memorize(
             certificate = certify(result.model, corpus, progress=progress)
             hub = prepare_hf(result.model, hf, report=result.to_json(), certificate=certificate)
         progress("write", 0.0)
-        files = [] if out is None else result.save(out)
+        saved = [] if out is None else result.save(out)
         written = None if hub is None else hub.write()
     remarks = list(result.remarks)
     if written is not None:
-        files += written.files
+        saved += written.files
         remarks += written.remarks
     console.report(
         output,
         {**result.to_json(), "remarks": remarks},
         lambda: _show(result, remarks, reading.scheme),
-        files,
+        saved,
         otherwise="Nothing written: no --out DIR, no --hf DIR.",
     )
 

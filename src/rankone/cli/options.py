@@ -37,8 +37,17 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Corpus, plain or gzipped; - is standard input; `builtin`, `toy` and `story` are "
-        "built in.",
+        help="Corpus, plain or packed (gzip, zstd), or a directory or pattern; - is standard "
+        "input; `builtin`, `toy` and `story` are built in.",
+        show_default=False,
+    ),
+]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Corpus, plain or packed (gzip, zstd); several files, a directory or a pattern are "
+        "read as one. - is standard input; `builtin`, `toy` and `story` are built in.",
         show_default=False,
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -85,6 +86,7 @@ class Joined:
             raise CorpusError("no corpus", remedy="give at least one")
         if len(self.sources) == 1:
             return self.first
+        self.alike.check_labels()
         several = len(set(self.sources)) > 1
         named = [source if file is None and several else file for source, file in self.files]
         number = {file: i for i, file in enumerate(dict.fromkeys(named))}
@@ -138,10 +140,10 @@ def check_layouts(one: Read, two: Read) -> None:
 
 @dataclass
 class Alike:
-    """What a corpus is compared with: the first, and all labels and the scheme that were seen."""
+    """What a corpus is compared with: the first, and the labels and schemes of all."""
 
     first: Corpus | None = None
-    labels: set[str] = field(default_factory=set)
+    labels: list[tuple[str, set[str]]] = field(default_factory=list)  # of each source
     schemes: dict[str, str] = field(default_factory=dict)  # and a corpus that has it
 
     @property
@@ -150,10 +152,10 @@ class Alike:
 
     def add(self, corpus: Corpus) -> None:
         """Refuse a corpus that was not written in the same way as those before."""
-        labels = set(corpus.label_names) - {"O"}
-        if self.first is None:
-            self.first = corpus
+        self.first = self.first or corpus
         check_layouts(self.first, corpus)
+        if not asks_next(corpus.task):  # where labels are tokens, texts may share few
+            self.labels.append((corpus.source, set(corpus.label_names) - {"O"}))
         if corpus.scheme is not None:
             self.schemes.setdefault(corpus.scheme, corpus.source)
         if {"IOB1", "IOB2"} <= set(self.schemes):
@@ -163,16 +165,24 @@ class Alike:
                 where=self.schemes[scheme],
                 remedy="read all of them as IOB2 (--scheme iob2)",
             )
-        # Where labels are tokens, texts may share few.
-        few = 2 * len(self.labels & labels) < min(len(self.labels), len(labels))
-        if few and not asks_next(corpus.task):
-            before, more = _some(self.labels - labels), _some(labels - self.labels)
-            raise CorpusError(
-                f"labels {before}, but {more} in {corpus.source}",
-                where=self.first.source,
-                remedy="choose the same label column (--label-column), or rename the labels",
-            )
-        self.labels |= labels
+
+    def check_labels(self) -> None:
+        """Refuse a corpus that shares hardly a label with all others."""
+        seen = Counter(label for _, labels in self.labels for label in labels)
+        for i in (*range(1, len(self.labels)), *range(min(1, len(self.labels)))):
+            source, own = self.labels[i]
+            others = {label for label in own if seen[label] > 1} if own else set()
+            more = len(seen) - (len(own) - len(others))  # labels that others have
+            if 2 * len(others) < min(len(own), more):
+                rest = set().union(
+                    *(labels for _, labels in self.labels[:i] + self.labels[i + 1 :])
+                )
+                first = self.labels[0 if i else 1][0]
+                raise CorpusError(
+                    f"labels {_some(rest - own)}, but {_some(own - rest)} in {source}",
+                    where=first,
+                    remedy="choose the same label column (--label-column), or rename the labels",
+                )
 
 
 def _same_columns(one: Read, two: Read) -> bool:

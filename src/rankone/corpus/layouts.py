@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from rankone.corpus import columns, jsonlines, text
+from rankone.corpus import columns, jsonlines, parquet, text
 from rankone.corpus.choice import is_header
 from rankone.corpus.rows import DOCSTART, Choice, Columns, Rows
 from rankone.corpus.source import unpacked_name
@@ -19,6 +19,7 @@ SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
+    ".parquet": "parquet",
 }
 CONLL = (".conll", ".iob", ".iob2", ".bio")  # some kind of columns, certainly not text
 
@@ -45,6 +46,7 @@ READERS: dict[str, Callable[[list[str], str, Choice, int], Reader]] = {
     "tsv": columns.tsv,
     "jsonl": jsonlines.jsonlines,
     "text": text.text,
+    "parquet": parquet.refused,  # which has no lines: `rankone.corpus.parquet` reads it
 }
 
 

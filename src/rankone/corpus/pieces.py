@@ -25,8 +25,9 @@ from rankone.corpus.blocks import Blocks, count_lines
 from rankone.corpus.corpus import check_sentences
 from rankone.corpus.join import check_layouts
 from rankone.corpus.layouts import Reader
+from rankone.corpus.parquet import ParquetReader, opened_parquet
 from rankone.corpus.piece_rows import PieceRows
-from rankone.corpus.reading import Begun, Numbered, begin, read_blocks
+from rankone.corpus.reading import Begun, Numbered, begin, is_parquet, read_blocks
 from rankone.corpus.rows import Choice, Column, Columns, Rows
 from rankone.corpus.source import STDIN, Stream, opened
 from rankone.corpus.sources import files_of
@@ -43,8 +44,8 @@ LINES = ("jsonl", "text")  # layouts of one sentence per line
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes ``first`` to ``last`` (not included) of a file, or the ``data`` itself where a file
-    cannot be read from the middle; and the reader that goes on there.
+    """Bytes ``first`` to ``last`` (not included) of a file, or row groups of Parquet, or the
+    ``data`` itself where a file cannot be read from the middle; and the reader that goes on there.
 
     ``file`` is the number of the file in the plan. ``line`` is the number of the first line if it
     is known, and otherwise None.
@@ -53,7 +54,7 @@ class Piece:
     source: str
     file: int
     name: str
-    reader: Reader
+    reader: Reader | ParquetReader
     first: int = 0
     last: int = 0
     data: bytes | None = None
@@ -70,8 +71,8 @@ class PlannedFile:
     format: str
     columns: Columns
     reading: dict[str, Any]  # the columns that were asked for
-    reader: Reader  # as it is at the start of the file
-    later: Reader  # and where columns are known
+    reader: Reader | ParquetReader  # as it is at the start of the file
+    later: Reader | ParquetReader  # and where columns are known
     packed: bool
     size: int
     begun: Begun | None = field(default=None, repr=False)  # of standard input, read only once
@@ -89,7 +90,23 @@ class Plan:
     def __iter__(self) -> Iterator[Piece]:
         for number, file in enumerate(self.files):
             known = Piece(file.path, number, file.source, file.reader, lower=self.lower)
-            yield from self._packed(file, known) if file.packed else self._cut(file, known)
+            if file.format == "parquet":
+                yield from self._groups(file, known)
+            else:
+                yield from self._packed(file, known) if file.packed else self._cut(file, known)
+
+    def _groups(self, file: PlannedFile, known: Piece) -> Iterator[Piece]:
+        assert isinstance(file.reader, ParquetReader)
+        with opened(file.path) as stream, opened_parquet(stream) as table:
+            groups = table.metadata.num_row_groups
+            sizes = [table.metadata.row_group(i).total_byte_size for i in range(groups)]
+            rows = [table.metadata.row_group(i).num_rows for i in range(groups)]
+            first = 0
+            for last in range(1, groups + 1):
+                end = last == groups or sum(sizes[first:last]) >= self.size
+                if end and not file.reader.goes_on(table, last):
+                    yield replace(known, first=first, last=last, line=1 + sum(rows[:first]))
+                    first = last
 
     def _cut(self, file: PlannedFile, known: Piece) -> Iterator[Piece]:
         first = 0
@@ -173,6 +190,8 @@ def _planned(
     path: str | os.PathLike[str], format: str, choice: Choice, expected: Expected | None
 ) -> PlannedFile:
     with opened(path, limited=False) as stream:
+        if is_parquet(stream, format):
+            return _planned_parquet(stream, choice)
         begun, found = begin(stream, format, choice, expected), Rows()
         later = copy(begun.reader)
         later.read(begun.head, 1, found)
@@ -191,6 +210,22 @@ def _planned(
             begun if stream.name == STDIN else None,
             begun.remarks,
         )
+
+
+def _planned_parquet(stream: Stream, choice: Choice) -> PlannedFile:
+    if stream.path is None:
+        raise CorpusError(
+            "Parquet from standard input cannot be read in pieces",
+            where=stream.name,
+            remedy="give a file",
+        )
+    with opened_parquet(stream) as file:
+        reader = ParquetReader.of(file, stream.name, choice)
+    asked = {"token_column": choice.token, "label_column": choice.label}
+    columns, size = reader.columns, stream.size
+    return PlannedFile(
+        stream.path, stream.name, "parquet", columns, asked, reader, reader, False, size
+    )
 
 
 def _ends(file: PlannedFile) -> re.Pattern[bytes]:
@@ -218,7 +253,7 @@ def _stream(piece: Piece) -> Iterator[Numbered]:
         return
     with open(piece.source, "rb") as file:
         file.seek(piece.first)
-        rest = Stream(piece.name, Section(file, piece.last - piece.first), 0, None, False)
+        rest = Stream(piece.name, Section(file, piece.last - piece.first), 0, limited=False)
         yield from Blocks(rest, begun=piece.first > 0)
 
 
@@ -236,7 +271,10 @@ class Section(io.RawIOBase):
 
 def _rows(piece: Piece, line: int) -> tuple[Rows, int]:
     """The rows, and how many lines there are, of which the first has this number."""
-    count = 0
+    count, reader = 0, copy(piece.reader)
+    if isinstance(reader, ParquetReader):
+        with opened(piece.source) as stream, opened_parquet(stream) as file:
+            return reader.read(file, range(piece.first, piece.last), line)
 
     def counted() -> Iterator[Numbered]:
         nonlocal count
@@ -244,7 +282,6 @@ def _rows(piece: Piece, line: int) -> tuple[Rows, int]:
             yield number + line - 1, block
             count = number - 1 + count_lines(block)
 
-    reader = copy(piece.reader)
     size = len(piece.data) if piece.data is not None else piece.last - piece.first
     return read_blocks(counted(), reader, size), count
 

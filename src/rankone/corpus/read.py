@@ -14,7 +14,7 @@ from rankone.corpus.builtin import check_no_layout, is_builtin, read_builtin
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.join import join
 from rankone.corpus.layouts import CONLL, READERS, suffix_of
-from rankone.corpus.reading import begin, read_blocks
+from rankone.corpus.reading import rows_in
 from rankone.corpus.rows import Choice, Column, Words, is_annotated
 from rankone.corpus.source import opened, printable
 from rankone.corpus.sources import files_of
@@ -29,7 +29,7 @@ from rankone.errors import SettingError
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 LAYOUT = ("format", "token_column", "label_column")  # options that only a file has
-COLUMNS = (*CONLL, ".conllu")
+COLUMNS = (*CONLL, ".conllu", ".parquet")
 TEXTS = ("auto", "text", "jsonl", "tsv")  # formats of texts
 
 
@@ -204,9 +204,8 @@ def _read(
             )
         return _read_texts(source, format, choice, scheme, lower, asking, splitting, labelled)
     with opened(source) as stream:
-        name, begun = stream.name, begin(stream, format, choice, expected)
-        rows = read_blocks(begun.blocks, begun.reader, stream.expected)
-    kind, choice = begun.kind, begun.choice
+        name = stream.name
+        kind, choice, rows, remarks = rows_in(stream, format, choice, expected)
     if not is_annotated(rows.labels.index, choice, name):
         rows = replace(rows, labels=Words())
     rows = rows.lowered() if lower else rows
@@ -223,7 +222,7 @@ def _read(
         **({"window": window} if window else {}),
     }
     seconds = time.perf_counter() - started
-    return replace(corpus, window=window, reading=reading, remarks=begun.remarks, seconds=seconds)
+    return replace(corpus, window=window, reading=reading, remarks=remarks, seconds=seconds)
 
 
 def _read_texts(

@@ -10,6 +10,7 @@ from itertools import chain
 from rankone.corpus.blocks import Blocks, lines_in
 from rankone.corpus.columns import ColumnReader
 from rankone.corpus.layouts import CONLL, READERS, Reader, guess, is_telling, suffix_of
+from rankone.corpus.parquet import ParquetReader, opened_parquet
 from rankone.corpus.rows import Choice, Rows
 from rankone.corpus.source import Stream
 from rankone.corpus.text import Expected, is_text
@@ -47,6 +48,24 @@ def begin(stream: Stream, format: str, choice: Choice, expected: Expected | None
         choice = replace(choice, token=None, label=None)  # those were of the model
     reader = READERS[kind](head, stream.name, choice, 1)
     return Begun(kind, choice, reader, head, blocks, remarks)
+
+
+def rows_in(
+    stream: Stream, format: str, choice: Choice, expected: Expected | None = None
+) -> tuple[str, Choice, Rows, tuple[str, ...]]:
+    """The layout, what was taken of each row, all rows, and what was assumed."""
+    if is_parquet(stream, format):
+        with opened_parquet(stream) as file:
+            reader = ParquetReader.of(file, stream.name, choice)
+            return "parquet", choice, reader.read(file, range(file.num_row_groups))[0], ()
+    begun = begin(stream, format, choice, expected)
+    rows = read_blocks(begun.blocks, begun.reader, stream.expected)
+    return begun.kind, begun.choice, rows, begun.remarks
+
+
+def is_parquet(stream: Stream, format: str) -> bool:
+    """Whether it is to be read as Parquet."""
+    return stream.parquet and format in ("auto", "parquet")
 
 
 def head_of(blocks: Iterator[Numbered]) -> tuple[list[str], Iterator[Numbered]]:

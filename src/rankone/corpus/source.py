@@ -16,6 +16,7 @@ from rankone.errors import CorpusError, SizeError
 from rankone.memory import installed
 
 CHUNK = 1 << 20
+PARQUET = b"PAR1"
 STDIN = "<stdin>"
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 PACKED = {".gz": "gzip", ".zst": "zstd"}  # by the name
@@ -29,6 +30,8 @@ class Stream:
     file: Any
     size: int
     packed: str | None = None
+    path: str | None = None  # of a file that can be read from the middle
+    parquet: bool = False
     limited: bool = True  # to what memory can hold
     taken: int = 0
 
@@ -65,6 +68,10 @@ class Stream:
             )
         return part
 
+    def rest(self) -> bytes:
+        """All bytes that are left."""
+        return b"".join(iter(lambda: self.read(CHUNK), b""))
+
     def _damaged(self, error: Exception) -> CorpusError:
         return CorpusError(
             f"damaged {self.packed} data ({error})",
@@ -86,6 +93,9 @@ class _Whole:
         part, self.head = self.head[:size], self.head[size:]
         return part
 
+    def close(self) -> None:
+        self.closed = True
+
 
 @contextmanager
 def opened(source: str | os.PathLike[str], limited: bool = True) -> Iterator[Stream]:
@@ -101,10 +111,10 @@ def opened(source: str | os.PathLike[str], limited: bool = True) -> Iterator[Str
             name = STDIN
             if sys.stdin is None:
                 raise CorpusError("closed", where=name, remedy="give a file, or pipe one in")
-            yield _stream(sys.stdin.buffer, name, 0, limited)
+            yield _stream(sys.stdin.buffer, name, None, limited)
         else:
             with open(source, "rb") as file:
-                yield _stream(file, name, os.fstat(file.fileno()).st_size, limited)
+                yield _stream(file, name, os.fspath(source), limited)
     except IsADirectoryError:
         raise CorpusError("is a directory", where=name, remedy="name one file inside it") from None
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
@@ -115,7 +125,7 @@ def opened(source: str | os.PathLike[str], limited: bool = True) -> Iterator[Str
         ) from None
 
 
-def _stream(file: BinaryIO, name: str, size: int, limited: bool) -> Stream:
+def _stream(file: BinaryIO, name: str, path: str | None, limited: bool) -> Stream:
     head = file.read(4)
     packed = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), None)
     suffix = os.path.splitext(name.lower())[1]
@@ -132,13 +142,14 @@ def _stream(file: BinaryIO, name: str, size: int, limited: bool) -> Stream:
         import pyarrow as pa
 
         whole = pa.CompressedInputStream(pa.PythonFile(whole, mode="r"), "zstd")
-    return Stream(name, whole, size, packed, limited)
+    size = 0 if path is None else os.fstat(file.fileno()).st_size
+    return Stream(name, whole, size, packed, path, head == PARQUET, limited)
 
 
 def read_data(source: str | os.PathLike[str]) -> tuple[str, bytes]:
     """The name of the file, for messages, and its bytes, unpacked."""
     with opened(source) as stream:
-        return stream.name, b"".join(iter(lambda: stream.read(CHUNK), b""))
+        return stream.name, stream.rest()
 
 
 def printable(name: str) -> str:
