@@ -11,7 +11,7 @@ from rankone.corpus import columns, jsonlines, parquet, text
 from rankone.corpus.choice import is_header
 from rankone.corpus.rows import DOCSTART, Choice, Columns, Rows
 from rankone.corpus.source import unpacked_name
-from rankone.errors import CorpusError
+from rankone.errors import CorpusError, SettingError
 
 SUFFIXES = {
     ".conllu": "conllu",
@@ -48,6 +48,15 @@ READERS: dict[str, Callable[[list[str], str, Choice, int], Reader]] = {
     "text": text.text,
     "parquet": parquet.refused,  # which has no lines: `rankone.corpus.parquet` reads it
 }
+
+
+def check_format(format: str) -> None:
+    """Refuse an unknown layout."""
+    known = tuple(READERS)
+    if format != "auto" and format not in known:
+        raise SettingError(
+            f"unknown format {format!r}", remedy=f"choose one of auto, {', '.join(known)}"
+        )
 
 
 def rows_of(lines: list[str], kind: str, name: str, choice: Choice) -> Rows:

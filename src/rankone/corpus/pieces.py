@@ -24,7 +24,7 @@ from rankone.choices import Format
 from rankone.corpus.blocks import Blocks, count_lines
 from rankone.corpus.corpus import check_sentences
 from rankone.corpus.join import check_layouts
-from rankone.corpus.layouts import Reader
+from rankone.corpus.layouts import Reader, check_format
 from rankone.corpus.parquet import ParquetReader, opened_parquet
 from rankone.corpus.piece_rows import PieceRows
 from rankone.corpus.reading import Begun, Numbered, begin, is_parquet, read_blocks
@@ -166,6 +166,7 @@ def plan(
     >>> [read_piece(piece).vocabulary for piece in plan("/tmp/rankone-pieces.conll", size=1)]
     [['a'], ['b'], ['c']]
     """
+    check_format(format)
     choice = Choice(token_column, label_column, labelled).checked()
     files = list[PlannedFile]()
     for path in files_of(sources):

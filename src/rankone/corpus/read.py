@@ -13,7 +13,7 @@ from rankone.corpus import schemes
 from rankone.corpus.builtin import check_no_layout, is_builtin, read_builtin
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.join import join
-from rankone.corpus.layouts import CONLL, READERS, suffix_of
+from rankone.corpus.layouts import CONLL, check_format, suffix_of
 from rankone.corpus.reading import rows_in
 from rankone.corpus.rows import Choice, Column, Words, is_annotated
 from rankone.corpus.source import opened, printable
@@ -184,10 +184,7 @@ def _read(
     expected: Expected | None = None,
 ) -> Corpus:
     schemes.check(scheme)
-    if format != "auto" and format not in READERS:
-        raise SettingError(
-            f"unknown format {format!r}", remedy=f"choose one of auto, {', '.join(READERS)}"
-        )
+    check_format(format)
     started, asking, labelled = time.perf_counter(), task_of(task), choice.labelled
     if is_builtin(source) and not (asking.text and is_story(source)):
         return read_builtin(os.fspath(source), format, choice, scheme, lower, task)

@@ -229,6 +229,7 @@ def _files(
         known = "IOB1" if opens and not converted else "IOB2" if tags else None
         files.append(Read(kinds, known, converted, before))
         alike.add(_as_corpus(file, kinds, known, task))
+    alike.check_labels()
     return files
 
 
