@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rankone.errors import OutputError
@@ -23,17 +23,25 @@ def refused(what: str, path: str | os.PathLike[str], remedy: str) -> Iterator[No
         raise OutputError(f"{what} ({why})", where=str(path), remedy=remedy) from None
 
 
-def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Write a file, whole or not at all; pipes and terminals are written to directly."""
-    data = content.encode() if isinstance(content, str) else content
+def write_file(path: str | os.PathLike[str], content: str | bytes | Iterable[str]) -> Path:
+    """Write a file, whole or not at all; pipes and terminals are written to directly. The content
+    may come in pieces."""
+
+    def fill(place: Path) -> None:
+        if isinstance(content, str | bytes):
+            place.write_bytes(content.encode() if isinstance(content, str) else content)
+            return
+        with place.open("wb") as file:
+            file.writelines(piece.encode() for piece in content)
+
     with refused("cannot write", path, "choose another path"):
         target = Path(path).resolve()
         if target.exists() and not target.is_file():
-            target.write_bytes(data)
+            fill(target)
             return Path(path)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
             new = Path(scratch, "new")
-            new.write_bytes(data)
+            fill(new)
             if target.exists():
                 shutil.copymode(target, new)
             os.replace(new, target)

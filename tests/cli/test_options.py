@@ -17,7 +17,7 @@ from rankone.cli.lazy import load
 
 SOURCE = Path(rankone.__file__).parent
 READS = ("inspect", "memorize", "certify", "explain", "train", "predict")
-PARTED: tuple[str, ...] = ()  # the commands with the bundle Engines
+PARTED = ("certify", "predict")  # the commands with the bundle Engines
 # The commands that print what a room says. `rankone NAME --option`, or `NAME --option`, in a
 # message speaks of that command.
 SPEAK: dict[str, tuple[str, ...]] = {

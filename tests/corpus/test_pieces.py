@@ -72,7 +72,7 @@ def read_all(source: Any, size: int, **how: Any) -> list[tuple[Piece, PieceRows]
         ("c.conll", "\ufeff" + CONLL, {"lower": True}),
         ("c.conll", CONLL.replace("\n", "\r"), {}),
         ("c.conll", CONLL.rstrip("\n"), {"labelled": False}),
-        ("c.conll.gz", gzip.compress(CONLL.encode()), {}),
+        ("c.conll.gz", gzip.compress(CONLL.encode(), mtime=0), {}),
         ("c.tsv", "form\tx\tner\n\n" + "A b\tx\tO\n\n" * 5, {"label_column": "x"}),
         ("c.conllu", "# a\n1\ta" + "\tX" * 8 + "\n\n# b\n1\tb" + "\tY" * 8 + "\n", {}),
         ("c.jsonl", JSON, {}),

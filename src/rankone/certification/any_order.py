@@ -27,6 +27,8 @@ Amplitudes times codes, whole numbers, times relu, t of them and X + E added up:
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import torch
 
@@ -145,6 +147,12 @@ class AnyOrder:
         self.right = away <= ROUGH
         if self.right:
             self.balls.doubt = Doubt(away * (1 + 2.0**-30), rounded)
+
+    def over(self, gold: Ints) -> AnyOrder:
+        """The same for other tokens."""
+        other = copy(self)
+        other.gold, other._around = gold, None
+        return other
 
     def see(self, chunk: GatedChunk, labels: Ints, off: Floats) -> None:
         """Tokens with these exact labels, proved where ``off`` is below 1/2."""

@@ -68,12 +68,12 @@ def by_segments(
 
     With c the extreme key and b that of the values (their floats, exact numbers) of a sentence,
     dx_l = x_l - c, t_l = y dx_l and dv_l = v_l - b, the average is b + sum_l e^(t_l) dv_l /
-    sum_l e^(t_l). In a sentence of n tokens let K and D be the largest |dx_l| and |dv_l|, R and S the largest radii of
-    a key and a value. Then t_l is off by at most tau = |y| (R + u K) + y_rad (K + R) + u |y| K,
-    which moves the average by `spread_by` (tau) times D; the dv_l themselves are off by S + u D,
-    the sums by n u D and (n - 1) u D, the quotient by u D: in all gamma_(2n+1) D. Where scores lie
-    far apart, a sum of weights may be so small that products underflow next to it; such sentences
-    go `by_blocks`.
+    sum_l e^(t_l). In a sentence of n tokens let K and D be the largest |dx_l| and |dv_l|, R and S
+    the largest radii of a key and a value. Then t_l is off by at most
+    tau = |y| (R + u K) + y_rad (K + R) + u |y| K, which moves the average by `spread_by` (tau)
+    times D; the dv_l themselves are off by S + u D, the sums by n u D and (n - 1) u D, the quotient
+    by u D: in all gamma_(2n+1) D. Where scores lie far apart, a sum of weights may be so small that
+    products underflow next to it; such sentences go `by_blocks`.
     """
     if not abs(y) * np.ptp(key.mid) <= SAFE_SPREAD:
         query = Balls(np.full_like(key.mid, y), np.full_like(key.mid, y_rad))

@@ -9,12 +9,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import numpy as np
 from msgspec import Meta
 
 from rankone import documents
 from rankone.certification.attention_balls import array
 from rankone.certification.forgotten import Forgotten
 from rankone.corpus import Corpus
+from rankone.corpus.parted import PartedCorpus
 from rankone.corpus.rows import spelled_out
 from rankone.errors import CertificateError
 from rankone.files import write_file
@@ -41,7 +43,7 @@ class Hashes(ModelHashes):
     corpus: str
 
 
-def hashes(model: Model | ExactModel, corpus: Corpus) -> Hashes:
+def hashes(model: Model | ExactModel, corpus: Corpus | PartedCorpus) -> Hashes:
     """Those of a model and a corpus."""
     return {**model_hashes(model), "corpus": corpus.sha256}
 
@@ -56,7 +58,7 @@ def model_hashes(model: Model | ExactModel) -> ModelHashes:
         digest = sha256()
         for name, parameter in sorted(model.network.named_parameters()):
             digest.update(f"{name} {tuple(parameter.shape)}\n".encode())
-            digest.update(array(parameter).astype("<f8").tobytes())
+            digest.update(np.ascontiguousarray(array(parameter), "<f8").reshape(-1).data)
         weights = digest.hexdigest()
         shape = [f"{name}={value}" for name, value in asdict(model.network.shape).items()]
     return {
@@ -100,15 +102,26 @@ class Spot:
     line: Count
 
     @classmethod
-    def of(cls, corpus: Corpus, token: int) -> Spot:
-        sentence = int(corpus.sentence_of[token])
-        return cls(sentence + 1, int(corpus.positions[token]) + 1, int(corpus.lines[token]))
+    def of(cls, corpus: Corpus | PartedCorpus, token: int) -> Spot:
+        part, own, before = where_is(corpus, token)
+        sentence = int(part.offsets.searchsorted(own, side="right")) - 1
+        position = own - int(part.offsets[sentence])
+        return cls(before + sentence + 1, position + 1, int(part.lines[own]))
 
     def __str__(self) -> str:
         return f"line {self.line} (sentence {self.sentence}, position {self.position})"
 
 
-def spots(corpus: Corpus, pair: tuple[int, int] | None) -> tuple[Spot, Spot] | None:
+def where_is(corpus: Corpus | PartedCorpus, token: int) -> tuple[Corpus, int, int]:
+    """The corpus or part that holds a token, its number there, and how many sentences are before
+    the part."""
+    if isinstance(corpus, Corpus):
+        return corpus, token, 0
+    number, own = corpus.part_of(token)
+    return corpus.part(number), own, corpus.parts[number].before
+
+
+def spots(corpus: Corpus | PartedCorpus, pair: tuple[int, int] | None) -> tuple[Spot, Spot] | None:
     return None if pair is None else (Spot.of(corpus, pair[0]), Spot.of(corpus, pair[1]))
 
 

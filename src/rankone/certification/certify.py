@@ -12,7 +12,7 @@ import numpy as np
 from flint import arb
 
 from rankone.arrays import Bools, Ints
-from rankone.certification.align import align, taken
+from rankone.certification.align import AnyCorpus, align, taken
 from rankone.certification.any_order import ARITHMETIC, WINDOWED, AnyOrder
 from rankone.certification.certificate import (
     EXACT,
@@ -37,12 +37,14 @@ from rankone.certification.float_evaluation import Readings, evaluate, head_for
 from rankone.certification.forgotten import Forgotten, find_forgotten
 from rankone.certification.gated_balls import GatedBalls
 from rankone.certification.label_heads import NoHead
+from rankone.certification.parted.prove import ALONE, prove_parts
 from rankone.certification.reasons import reason
 from rankone.certification.recited import Recited
 from rankone.certification.referee import Referee
 from rankone.certification.windows import check_window
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import visible_contexts
+from rankone.corpus.parted import PartedCorpus
 from rankone.corpus.read import corpus_like
 from rankone.deadline import time_left, time_limit
 from rankone.decimals import ceiled, floored
@@ -58,7 +60,7 @@ FLOAT_DIGITS = 16
 
 def certify(
     model: Model | ExactModel,
-    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
+    corpus: AnyCorpus | str | os.PathLike[str] | Iterable[Any],
     *,
     forgotten: Corpus | str | os.PathLike[str] | Iterable[Any] | None = None,
     cap: int = CAP,
@@ -73,16 +75,16 @@ def certify(
     from their first softmax on. `forgotten` are sentences that the model should not hold: the
     certificate says what it has left of them (`Forgotten`). The model may come from anywhere: only
     its weights are used. A path is read with the settings that the model's own corpus was read
-    with.
+    with. A corpus in parts (`PartedCorpus`) need not fit in memory, if the network has gates.
 
     >>> import rankone
     >>> corpus = rankone.builtin_corpus(50)
     >>> rankone.certify(rankone.memorize(corpus).model, corpus).outcome.value
     'certified'
     """
-    corpus = taken(model, corpus)
-    left = None if forgotten is None else left_of(model, corpus, forgotten)
-    proof = prove(model, corpus, cap=cap, seconds=seconds, progress=progress)
+    given = taken(model, corpus)
+    left = None if forgotten is None else left_of(model, given, forgotten)
+    proof = prove(model, given, cap=cap, seconds=seconds, progress=progress)
     mapping, labels, run, recited = proof.mapping, proof.labels, proof.run, proof.recited
     decided = {Outcome.CERTIFIED: True, Outcome.REFUTED: False}
     return Certificate(
@@ -90,16 +92,16 @@ def certify(
         mapping=mapping.outcome,
         labels=labels.outcome,
         float_labels=None if run.outcome is None else decided.get(run.outcome),
-        reason=reason(proof, model, corpus, cap, seconds),
+        reason=reason(proof, model, given, cap, seconds),
         left=proof.left,
         layer=mapping.layer,
         r=ceiled(mapping.r),
         delta=floored(mapping.delta),
-        closest=spots(corpus, mapping.pair),
+        closest=spots(given, mapping.pair),
         contexts=proof.contexts,
         margin=float(floored(labels.margin)) if labels.margin is not None else None,
-        worst=None if labels.worst is None else Spot.of(corpus, labels.worst),
-        tokens=corpus.n_tokens,
+        worst=None if labels.worst is None else Spot.of(given, labels.worst),
+        tokens=given.n_tokens,
         wrong=labels.wrong,
         unavoidable=labels.unavoidable,
         float_distance=ceiled(run.distance),
@@ -115,8 +117,8 @@ def certify(
         cap=cap,
         limit=seconds,
         dtype=EXACT if isinstance(model, ExactModel) else dtype_name(model.network),
-        source=corpus.source,
-        hashes=hashes(model, corpus),
+        source=given.source,
+        hashes=hashes(model, given),
         seconds=proof.seconds,
     )
 
@@ -127,8 +129,14 @@ def arithmetic(model: Model | ExactModel) -> str:
     return WINDOWED if windowed else ARITHMETIC
 
 
-def left_of(model: Model | ExactModel, corpus: Corpus, sentences: Any) -> Forgotten:
+def left_of(model: Model | ExactModel, corpus: AnyCorpus, sentences: Any) -> Forgotten:
     """What the model has left of these sentences; a file is read as its own corpus was."""
+    if isinstance(corpus, PartedCorpus):
+        raise SettingError(
+            "what is left of forgotten sentences is looked for in memory",
+            where=corpus.source,
+            remedy=f"leave out forgotten (--forgotten), or {ALONE}",
+        )
     if isinstance(model, ExactModel):
         raise ModelError(
             "an exact model has no gates that could forget",
@@ -140,7 +148,7 @@ def left_of(model: Model | ExactModel, corpus: Corpus, sentences: Any) -> Forgot
 
 def prove(
     model: Model | ExactModel,
-    corpus: Corpus,
+    corpus: AnyCorpus,
     *,
     cap: int,
     seconds: float | None,
@@ -148,6 +156,8 @@ def prove(
 ) -> Proof:
     """Evaluate the network and judge the claims."""
     check_limits(cap, seconds)
+    if isinstance(corpus, PartedCorpus):
+        return prove_parts(model, corpus, cap=cap, seconds=seconds, progress=progress)
     clock = [time.perf_counter()]
     check_window(model, corpus)
     rows, gold = align(model, corpus)

@@ -11,7 +11,7 @@ from typing import Any
 
 from flint import arb
 
-from rankone.certification.align import taken
+from rankone.certification.align import AnyCorpus, taken
 from rankone.certification.certificate import Certificate, Outcome, Spot, hashes, spots
 from rankone.certification.certify import left_of, prove
 from rankone.certification.claims import Proof
@@ -49,7 +49,7 @@ class Check:
 def check_certificate(
     certificate: Certificate,
     model: Model | ExactModel,
-    corpus: Corpus | str | os.PathLike[str] | Iterable[Any],
+    corpus: AnyCorpus | str | os.PathLike[str] | Iterable[Any],
     *,
     forgotten: Corpus | str | os.PathLike[str] | Iterable[Any] | None = None,
     seconds: float | None = None,
@@ -62,8 +62,8 @@ def check_certificate(
     limit; the default is none, or the certificate's own limit if it ran out of time.
     """
     began = time.perf_counter()
-    corpus = taken(model, corpus)
-    found = hashes(model, corpus)
+    given = taken(model, corpus)
+    found = hashes(model, given)
     changed = [text for part, text in CHANGED.items() if found[part] != certificate.hashes[part]]  # type: ignore[literal-required]
     hashed = time.perf_counter() - began
     if changed:
@@ -71,9 +71,9 @@ def check_certificate(
     left = certificate.left
     if seconds is None and left is not None and left.time:
         seconds = certificate.limit
-    proof = prove(model, corpus, cap=certificate.cap, seconds=seconds, progress=progress)
-    reasons = _unproved(certificate, proof, model, corpus)
-    reasons += _not_forgotten(certificate, model, corpus, forgotten)
+    proof = prove(model, given, cap=certificate.cap, seconds=seconds, progress=progress)
+    reasons = _unproved(certificate, proof, model, given)
+    reasons += _not_forgotten(certificate, model, given, forgotten)
     if reasons and proof.left is not None and proof.left.time:
         reasons.append(f"the time limit of {seconds:g} s was hit: give more time (--seconds)")
     stages = {"hash": hashed, **proof.seconds, "total": time.perf_counter() - began}
@@ -81,7 +81,7 @@ def check_certificate(
 
 
 def _not_forgotten(
-    old: Certificate, model: Model | ExactModel, corpus: Corpus, sentences: Any
+    old: Certificate, model: Model | ExactModel, corpus: AnyCorpus, sentences: Any
 ) -> list[str]:
     """What the certificate says of forgotten sentences, computed again. That the model was made
     again is a remark of who did it."""
@@ -96,7 +96,7 @@ def _not_forgotten(
 
 
 def _unproved(
-    old: Certificate, proof: Proof, model: Model | ExactModel, corpus: Corpus
+    old: Certificate, proof: Proof, model: Model | ExactModel, corpus: AnyCorpus
 ) -> list[str]:
     """The claims of the certificate that the proof does not confirm."""
     mapping, labels, run = proof.mapping, proof.labels, proof.run
@@ -149,7 +149,9 @@ def _unproved(
     return reasons
 
 
-def _reason_fits(old: Certificate, proof: Proof, model: Model | ExactModel, corpus: Corpus) -> bool:
+def _reason_fits(
+    old: Certificate, proof: Proof, model: Model | ExactModel, corpus: AnyCorpus
+) -> bool:
     """Whether the reason names a witness for each refuted claim, or what is undecided."""
     if old.outcome is Outcome.UNDECIDED and old.left is not None:
         return old.reason == unfinished(old.left, old.cap, old.limit)

@@ -102,7 +102,7 @@ def judge_mapping(ids: ContextIds | None, referee: Referee, contexts: Ints) -> M
             r = float(ids.size.max())
             if not referee.undecided:
                 gaps = measure_gaps(ids)
-                same = referee.separate(ids, gaps)
+                same = referee.separate(ids.direction, gaps)
                 if same is not None:
                     return MappingClaim(Outcome.REFUTED, r, pair=same)
                 if not gaps.unsure:
@@ -117,9 +117,15 @@ def judge_mapping(ids: ContextIds | None, referee: Referee, contexts: Ints) -> M
     return MappingClaim(Outcome.UNDECIDED, r, arb(0), None, comb(len(every), 2), unsure, late)
 
 
-def known(ids: ContextIds) -> np.ndarray:
-    """Which context ids float64 knows precisely enough to measure distances."""
-    scale = float(np.nanmax(np.abs(ids.along.mid), initial=0.0))
+def scale_of(ids: ContextIds) -> float:
+    """The largest number that attention adds along the direction."""
+    return float(np.nanmax(np.abs(ids.along.mid), initial=0.0))
+
+
+def known(ids: ContextIds, scale: float | None = None) -> np.ndarray:
+    """Which context ids float64 knows precisely enough to measure distances, those of all contexts
+    being as large as `scale`."""
+    scale = scale_of(ids) if scale is None else scale
     with np.errstate(invalid="ignore"):
         small = (ids.along.rad <= LOOSE * scale + NOTHING) & np.isfinite(ids.along.mid)
         if ids.shade is not None:
@@ -127,10 +133,13 @@ def known(ids: ContextIds) -> np.ndarray:
     return np.asarray(small & np.isfinite(ids.size))
 
 
-def pairs_left(gaps: Gaps, ids: ContextIds) -> int:
-    """How many pairs the clusters contain; in those of `different`, only pairs with different x."""
-    place = dict(zip(ids.tokens.tolist(), ids.place.tolist(), strict=True)) if gaps.unsure else {}
+def pairs_left(gaps: Gaps, ids: ContextIds | None) -> int:
+    """How many pairs the clusters contain; in those of `different`, which need the context ids,
+    only pairs with different x."""
     left = sum(comb(len(cluster), 2) for cluster in (*gaps.same, *gaps.different))
+    if not gaps.different or ids is None:
+        return left
+    place = dict(zip(ids.tokens.tolist(), ids.place.tolist(), strict=True))
     for cluster in gaps.different:
         left -= sum(comb(n, 2) for n in Counter(place[token] for token in cluster).values())
     return left

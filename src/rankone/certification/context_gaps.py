@@ -94,7 +94,7 @@ def measure_gaps(ids: ContextIds) -> Gaps:
     """Bound the distance of every pair of contexts, in the time of two sorts."""
     gaps = gaps_of(nearest(ids, Widest.of(ids)), ids.direction, ids.straight)
     if needs_others(gaps, ids.apart, len(ids.tokens)):
-        _different_places(ids, gaps)
+        different_places(ids, gaps)
     return gaps
 
 
@@ -170,7 +170,7 @@ def first_of(distance: Floats, one: Ints, other: Ints) -> tuple[float, tuple[int
     return least, (int(pairs[0, i]), int(pairs[1, i]))
 
 
-def _different_places(ids: ContextIds, gaps: Gaps) -> None:
+def different_places(ids: ContextIds, gaps: Gaps) -> None:
     """Tokens with different x that may be closer than the smallest gap so far.
 
     Exact shades of q and q' are no further apart than q and q' themselves; each is off by a sum's

@@ -127,7 +127,7 @@ def spare(dim: int) -> float:
 
     There is room for two more, in whatever is computed from it.
     """
-    return gamma(dim + 4)
+    return float(gamma(dim + 4))
 
 
 def outline(q: Balls) -> tuple[Floats, Floats, Floats]:

@@ -106,11 +106,32 @@ def evaluate(
     balls = balls or GatedBalls.of(network) or FloatBalls(network)
     only = balls.out if isinstance(balls, GatedBalls) else None
     tokens = np.flatnonzero(contexts == np.arange(len(contexts)))
-    gathered = Gathered(network, balls, rows, offsets, tokens)
-    readings, lost = Readings.room(len(rows)), None
+    gathered = Gathered(network.shape, balls, rows, offsets, tokens)
+    lost = None
     if losses is not None and isinstance(head, MixedHead):
         lost = Losses(head, *losses)
-    for chunk, z in _side_by_side(balls, network, rows, offsets, progress, only):
+    evaluator = Evaluator(network, only=only)
+    readings = follow(gathered, evaluator, head, size_for(network), progress, order, lost)
+    if not readings.reached.all():
+        return None, readings
+    if lost is not None:
+        readings.loss = lost.total()
+    return gathered.ids(network), readings
+
+
+def follow(
+    gathered: Gathered,
+    evaluator: Evaluator,
+    head: Head,
+    size: int,
+    progress: Progress,
+    order: AnyOrder | None = None,
+    lost: Losses | None = None,
+) -> Readings:
+    """Go through the tokens that are gathered, about `size` at a time, until the time limit."""
+    balls, rows, offsets = gathered.balls, gathered.rows, gathered.offsets
+    readings = Readings.room(len(rows))
+    for chunk, z in _side_by_side(balls, evaluator, rows, offsets, size, progress):
         gathered.add(chunk)
         exact = head.decode(chunk.features)
         if order is not None and isinstance(chunk, GatedChunk):
@@ -118,11 +139,13 @@ def evaluate(
         if lost is not None:
             lost.see(chunk.first, chunk.features)
         readings.add(chunk.first, exact, *head.run(z))
-    if not readings.reached.all():
-        return None, readings
-    if lost is not None:
-        readings.loss = lost.total()
-    return gathered.ids(), readings
+    return readings
+
+
+def size_for(network: TokenClassifier) -> int:
+    """How many tokens balls hold at once."""
+    constructed = network.shape.depth == 1 and network.shape.feedforward in ("rank1", "gated")
+    return SPAN if constructed else PIECE
 
 
 class Columns:
@@ -150,21 +173,19 @@ def head_for(network: TokenClassifier, balls: FloatBalls | GatedBalls | None) ->
 
 def _side_by_side(
     balls: FloatBalls | GatedBalls,
-    network: TokenClassifier,
+    evaluator: Evaluator,
     rows: Ints,
     offsets: Ints,
+    size: int,
     progress: Progress,
-    only: Ints | None,
 ) -> Iterator[tuple[Chunk | GatedChunk, Numbers]]:
     """Balls and the features of the network's own run, piece by piece, until the time limit.
 
     The run uses the chunks of `Evaluator`, as in prediction; balls use their own.
     """
-    constructed = network.shape.depth == 1 and network.shape.feedforward in ("rank1", "gated")
-    size = SPAN if constructed else PIECE
     try:
         tick()
-        features = Columns(Evaluator(network, only=only).features(rows, offsets))
+        features = Columns(evaluator.features(rows, offsets))
         for chunk in balls.run(rows, offsets, size):
             progress("float64", chunk.last / len(rows))
             yield chunk, features.take(chunk.last - chunk.first)

@@ -12,7 +12,7 @@ from rankone.certification.context_ids import ContextIds, outline
 from rankone.certification.float_balls import Chunk, FloatBalls
 from rankone.certification.gated_balls import GatedBalls, GatedChunk
 from rankone.certification.told_apart import least_distance
-from rankone.nn import TokenClassifier
+from rankone.nn import Architecture, TokenClassifier
 from rankone.spans import places
 
 
@@ -25,20 +25,22 @@ class Gathered:
 
     def __init__(
         self,
-        network: TokenClassifier,
+        shape: Architecture,
         balls: FloatBalls | GatedBalls,
         rows: Ints,
         offsets: Ints,
         tokens: Ints,
+        direction: Floats | None = None,
     ) -> None:
-        self.network, self.balls = network, balls
+        """Without a direction, it is chosen from what comes first (`main_direction`)."""
+        self.shape, self.balls = shape, balls
         self.rows, self.offsets, self.tokens = rows, offsets, tokens
-        count, dim = len(tokens), network.shape.dim
+        count, dim = len(tokens), shape.dim
         self.written = balls.written if isinstance(balls, GatedBalls) else np.arange(dim)
-        self.direction, self.done = np.zeros(dim), 0
+        self.direction, self.done = direction, 0
         self.along = Balls(np.empty(count), np.empty(count))
         self.size, self.place = np.empty(count), np.empty(count, np.int64)
-        self.positions = max(1, network.shape.positions)
+        self.positions = max(1, shape.positions)
         few = isinstance(balls, GatedBalls)
         self.shade, self.reach = np.empty((2, 0 if few else count))
         self.windows = isinstance(balls, GatedBalls) and balls.windows is not None
@@ -47,8 +49,8 @@ class Gathered:
             self.kept = Balls(self.kept.mid, np.zeros((len(self.written), 1)))
 
     def add(self, chunk: Chunk | GatedChunk) -> None:
-        if chunk.first == 0:
-            self.direction[self.written] = main_direction(chunk.moved.mid)
+        if self.direction is None:
+            self.direction = main_direction(chunk.moved.mid, self.written, self.shape.dim)
         own = self.tokens[self.done : np.searchsorted(self.tokens, chunk.last)] - chunk.first
         part = slice(self.done, self.done + len(own))
         moved, where = chunk.moved[:, own], chunk.positions[own]
@@ -67,14 +69,13 @@ class Gathered:
             self.shade[part], self.reach[part], self.size[part] = outline(chunk.q[:, own])
         # word and position, if there are positions, determine X + E
         self.place[part] = words * self.positions
-        if self.network.positions is not None:
+        if self.shape.positions:
             self.place[part] += where
         self.done += len(own)
 
-    def ids(self) -> ContextIds:
-        heads = self.network.blocks[0].attention.heads
-        straight = len(heads) == 1 and heads[0].output.shape[1] == 1
+    def ids(self, network: TokenClassifier) -> ContextIds:
         few = isinstance(self.balls, GatedBalls)
+        assert self.direction is not None
         return ContextIds(
             self.tokens,
             self.place,
@@ -84,10 +85,10 @@ class Gathered:
             None if few else self.reach,
             self.size,
             self.locate,
-            straight,
+            is_straight(network),
             self.written if few else None,
             self.all_kept() if few else None,
-            least_distance(self.network, *np.divmod(self.place, self.positions)),
+            least_distance(network, *np.divmod(self.place, self.positions)),
         )
 
     def all_kept(self) -> Balls:
@@ -114,8 +115,20 @@ def _points(balls: FloatBalls, rows: Ints, offsets: Ints, tokens: Ints) -> tuple
     return moved[:, at], q[:, at]
 
 
-def main_direction(moved: Floats) -> Floats:
+def is_straight(network: TokenClassifier) -> bool:
+    """Whether attention moves all tokens along one line."""
+    heads = network.blocks[0].attention.heads
+    return len(heads) == 1 and heads[0].output.shape[1] == 1
+
+
+def main_direction(moved: Floats, written: Ints, dim: int) -> Floats:
     """Roughly the direction in which attention moves tokens apart most; never 0."""
+    direction = np.zeros(dim)
+    direction[written] = widest_difference(moved)
+    return direction
+
+
+def widest_difference(moved: Floats) -> Floats:
     widest = int(np.ptp(moved, axis=1).argmax())
     found = moved[:, moved[widest].argmax()] - moved[:, moved[widest].argmin()]
     largest = float(np.abs(found).max())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from flint import arb
 from torch import nn
@@ -20,7 +22,7 @@ from rankone.certification.leads import (
     lead_of,
 )
 from rankone.certification.mixed_head import MixedHead
-from rankone.nn.arb_network import Vector, dot, vector
+from rankone.nn.arb_network import Vector, dot
 from rankone.nn.evaluate import Numbers
 from rankone.nn.label_codes import LabelCodes
 from rankone.nn.mixed_codes import MixedCodes
@@ -42,7 +44,11 @@ class NumberHead:
         self.weight, self.offset = weight, bias[:, None]
         self.p, self.count, self.width = weight[0] / 2, len(bias), 1
         self.dev = deviation(weight)
-        self.rows, self.bias = [vector(row) for row in head.weight], vector(head.bias)
+
+    @cached_property
+    def exactly(self) -> tuple[list[Vector], Vector]:
+        """Weight and bias in Arb."""
+        return in_arb(self.weight, self.offset)
 
     @staticmethod
     def fits(head: nn.Linear) -> bool:
@@ -87,12 +93,11 @@ class NumberHead:
 
     def exact(self, z: Vector) -> tuple[int, arb, Vector]:
         """The same in Arb: label, distance and values; proved where the distance is below 1/2."""
-        y = dot([x / 2 for x in self.rows[0]], z)
+        rows, bias = self.exactly
+        y = dot([x / 2 for x in rows[0]], z)
         label = _nearest(y, self.count)
         off = abs(arb.max(arb.min(y, arb(self.count)), arb(1)) - (label + 1))
-        lead = lead_of(
-            [dot(row, z) + b for row, b in zip(self.rows, self.bias, strict=True)], label
-        )
+        lead = lead_of([dot(row, z) + b for row, b in zip(rows, bias, strict=True)], label)
         return label, off if lead > 0 else arb("nan"), [y]
 
 
@@ -157,7 +162,11 @@ class LinearHead:
 
     def __init__(self, head: nn.Linear) -> None:
         self.weight, self.bias, self.width = array(head.weight), array(head.bias), len(head.bias)
-        self.rows, self.balls = [vector(row) for row in head.weight], vector(head.bias)
+
+    @cached_property
+    def exactly(self) -> tuple[list[Vector], Vector]:
+        """Weight and bias in Arb."""
+        return in_arb(self.weight, self.bias[:, None])
 
     def run(self, z: Numbers) -> tuple[Numbers, Ints]:
         weight, bias = (x.astype(z.dtype, copy=False) for x in (self.weight, self.bias))
@@ -169,7 +178,7 @@ class LinearHead:
         return Decoded(*by_logits(logits), logits)
 
     def exact(self, z: Vector) -> tuple[int, arb, Vector]:
-        logits = [dot(row, z) + b for row, b in zip(self.rows, self.balls, strict=True)]
+        logits = [dot(row, z) + b for row, b in zip(*self.exactly, strict=True)]
         return *by_exact_logits(logits), logits
 
 
@@ -203,6 +212,11 @@ def head_of(head: nn.Linear) -> Head:
         return CodeHead(head, codes)
     mixed = MixedCodes.of(head)
     return LinearHead(head) if mixed is None else MixedHead(head, mixed)
+
+
+def in_arb(weight: Floats, offset: Floats) -> tuple[list[Vector], Vector]:
+    """The numbers of a head in Arb, which holds them exactly."""
+    return [[arb(x) for x in row] for row in weight.tolist()], [arb(x) for (x,) in offset.tolist()]
 
 
 def deviation(weight: Floats) -> Floats:

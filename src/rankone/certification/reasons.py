@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from rankone.certification.certificate import Left, Outcome, Spot, spots
+from rankone.certification.align import AnyCorpus
+from rankone.certification.certificate import Left, Outcome, Spot, spots, where_is
 from rankone.certification.leads import OVERFLOW
-from rankone.corpus import Corpus
 from rankone.nn import Model
 from rankone.nn.classifier import dtype_name
 from rankone.nn.exact import ExactModel
@@ -21,7 +21,7 @@ BETWEEN = "; "
 
 
 def reason(
-    proof: Proof, model: Model | ExactModel, corpus: Corpus, cap: int, seconds: float | None
+    proof: Proof, model: Model | ExactModel, corpus: AnyCorpus, cap: int, seconds: float | None
 ) -> str | None:
     """One witness for every refuted claim; if there is none, what is undecided."""
     found = [next(iter(texts)) for texts in witnesses(proof, model, corpus).values()]
@@ -30,7 +30,9 @@ def reason(
     return BETWEEN.join(found) or None
 
 
-def witnesses(proof: Proof, model: Model | ExactModel, corpus: Corpus) -> dict[str, Iterable[str]]:
+def witnesses(
+    proof: Proof, model: Model | ExactModel, corpus: AnyCorpus
+) -> dict[str, Iterable[str]]:
     """For each refuted claim, all its possible witnesses."""
     found: dict[str, Iterable[str]] = {}
     closest = spots(corpus, proof.mapping.pair)
@@ -45,16 +47,17 @@ def witnesses(proof: Proof, model: Model | ExactModel, corpus: Corpus) -> dict[s
     return found
 
 
-def _wrong(proof: Proof, model: Model | ExactModel, corpus: Corpus) -> Iterator[str]:
+def _wrong(proof: Proof, model: Model | ExactModel, corpus: AnyCorpus) -> Iterator[str]:
     for token, decided in proof.labels.witnesses:
-        given = corpus.label_names[corpus.label_ids[token]]
+        part, own, _ = where_is(corpus, token)
+        given = part.label_names[part.label_ids[own]]
         yield (
             f"{Spot.of(corpus, token)} is labelled {given}, but the network chooses "
             f"{model.labels[decided]}"
         )
 
 
-def _other(proof: Proof, model: Model | ExactModel, corpus: Corpus) -> Iterator[str]:
+def _other(proof: Proof, model: Model | ExactModel, corpus: AnyCorpus) -> Iterator[str]:
     assert isinstance(model, Model)  # exact weights have no run
     dtype = dtype_name(model.network)
     for token, exact, run in proof.run.witnesses:

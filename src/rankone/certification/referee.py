@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from math import inf, isfinite, nextafter
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from flint import arb, ctx
@@ -23,6 +23,7 @@ from rankone.certification.label_heads import Head
 from rankone.deadline import TimeIsUpError, time_left
 from rankone.nn import TokenClassifier
 from rankone.nn.arb_network import ArbNetwork, Vector, added, dot, in_balls, norm
+from rankone.nn.evaluate import Numbers
 from rankone.progress import Progress
 
 FIRST = 128  # bits
@@ -34,6 +35,17 @@ PER_BIT = 2e-7  # seconds per bit of one exponential, which cannot be interrupte
 T = TypeVar("T")
 Pair = tuple[int, int]
 Neighbours = tuple[list[tuple[arb, Pair]], Pair | None]
+
+
+class Open(Protocol):
+    """What is known of the tokens that are open, by their numbers."""
+
+    run_values: dict[int, Numbers]
+    off: dict[int, float]
+    labels: dict[int, int]
+    margin: arb
+    worst: int
+    distance: float
 
 
 class Referee:
@@ -76,8 +88,8 @@ class Referee:
         along, parts = Balls(*found[:, 0]), Balls(*found[:, 1:])
         return ids.replaced(at, along, parts[: len(direction)], parts[len(direction) :])
 
-    def separate(self, ids: ContextIds, gaps: Gaps) -> Pair | None:
-        """Decide the clusters of `gaps`; undecided clusters stay in it.
+    def separate(self, direction: Floats, gaps: Gaps) -> Pair | None:
+        """Decide the clusters of `gaps`, along this direction; undecided clusters stay in it.
 
         Returns a pair that is proved to have one context id, as soon as one is found. If the time
         limit is hit, `gaps` holds what is left.
@@ -88,7 +100,7 @@ class Referee:
                 pending, done = [], 0
                 try:
                     for cluster in self._watch(clusters):
-                        found, tight = self._apart(net, ids, cluster, part)
+                        found, tight = self._apart(net, direction, cluster, part)
                         done += 1
                         if tight is None:
                             for lower, pair in found:
@@ -106,7 +118,7 @@ class Referee:
             self._expect(net)
         return None
 
-    def decode(self, head: Head, readings: Readings) -> None:
+    def decode(self, head: Head, readings: Readings | Open) -> None:
         """Decide the open labels; results are written into `readings` as they are found."""
         pending = [i for i in sorted(readings.run_values) if not readings.off[i] < 0.5]
         for net in self._rising(bool(pending)):
@@ -130,6 +142,9 @@ class Referee:
             if not pending:
                 break
 
+    def fetch(self, tokens: Iterable[int]) -> None:
+        """Make the sentences of these tokens known, where they are not."""
+
     def place(self, token: int) -> Place:
         """What the token sees, as rows of the table, and its own position there: the sentence, or
         what a window holds of it. (Of several layers that see the past, all of it is kept.)"""
@@ -149,7 +164,7 @@ class Referee:
         moved = net.blocks[0][0].output(net.context_averages(ids, k))
         return moved, added(net.embed(ids[k], k), moved)
 
-    def _apart(self, net: ArbNetwork, ids: ContextIds, cluster: list[int], part: int) -> Neighbours:
+    def _apart(self, net: ArbNetwork, along: Floats, cluster: list[int], part: int) -> Neighbours:
         """Gaps of the tokens of a cluster: two by their distance, more along some direction.
 
         `part` 0 is what attention adds to them, for tokens with one x; 1 are their context ids.
@@ -161,7 +176,7 @@ class Referee:
             distance = norm([x - y for x, y in zip(a, b, strict=True)])
             return neighbours([(arb(0), i), (distance, j)], arb(1), final=final)
         found: Neighbours = ([], None)
-        for numbers in (ids.direction, sideways(len(ids.direction))):
+        for numbers in (along, sideways(len(along))):
             direction = [arb(g) for g in numbers.tolist()]
             line = [(dot(direction, point), i) for point, i in points]
             found = neighbours(line, norm(direction), final=final)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from rankone.plural import plural
 
 if TYPE_CHECKING:
     from rankone.certification import Certificate, Check
+    from rankone.corpus import Corpus
 
 
 @bundled
@@ -40,6 +42,7 @@ def certify(
     ] = None,
     *,
     layout: options.Layout,
+    engines: options.Engines,
     output: options.Output,
 ) -> None:
     """Prove or refute that the weights tell all contexts apart and label every token right.
@@ -47,12 +50,14 @@ def certify(
     Exit status 1: refuted, or not decided within the limits.
     """
     from rankone.cli import console
+    from rankone.cli.parts import in_parts
     from rankone.files import check_place, drop_link
     from rankone.nn.store import CERTIFICATE
 
-    with console.working("start", output) as progress:
+    with contextlib.ExitStack() as stack, console.working("start", output) as progress:
         from rankone.certification import certify, check_certificate, read_certificate
         from rankone.certification.certify import check_limits
+        from rankone.corpus.parted import PartedCorpus
         from rankone.nn.exact.model import ExactModel, load_any
 
         check_limits(cap, seconds)
@@ -62,7 +67,13 @@ def certify(
         if old is None:
             check_place(path, remedy="choose another path with --out")
         progress("read", 0.0)
-        corpus = loaded.read(files, labelled=True, **layout.arguments())
+        how = {"labelled": True, **layout.arguments()}
+        corpus: Corpus | PartedCorpus
+        if engines.given:
+            engine = stack.enter_context(engines.open())
+            corpus = in_parts(loaded, files, engine, how, progress)
+        else:
+            corpus = loaded.read(files, **how)
         if old is not None:
             checked = check_certificate(
                 old, loaded, corpus, forgotten=forgotten, seconds=seconds, progress=progress
@@ -73,6 +84,8 @@ def certify(
             )
             if found.forgotten is not None and not isinstance(loaded, ExactModel):
                 from rankone.construct.edit import is_made_of
+
+                assert not isinstance(corpus, PartedCorpus)  # refused
 
                 progress("make anew", 0.0)
                 again = replace(found.forgotten, anew=is_made_of(loaded, corpus))

@@ -41,10 +41,19 @@ def report(
 
 
 def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON object. Its last value may come item by item (an iterator), as a list."""
     from rankone.documents import dumps
 
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    print(dumps(document, ascii=not utf8))
+    name, last = list(document.items())[-1]
+    if not isinstance(last, Iterator):
+        print(dumps(document, ascii=not utf8))
+        return
+    head = dumps({**document, name: []}, ascii=not utf8)
+    print(head.removesuffix("]}"), end="")
+    for i, item in enumerate(last):
+        print(", " * (i > 0) + dumps(item, ascii=not utf8), end="")
+    print("]}")
 
 
 def print_table(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +15,7 @@ from rankone.plural import plural
 
 if TYPE_CHECKING:
     from rankone.nn.classified import Classified
+    from rankone.nn.parted_scores import PartedPrediction
     from rankone.nn.scores import Prediction
 
 
@@ -25,6 +28,7 @@ def predict(
     ] = None,
     *,
     layout: options.Layout,
+    engines: options.Engines,
     output: options.Output,
 ) -> None:
     """Label text, a token and its label per line; compare with the labels in the file, if any.
@@ -39,37 +43,49 @@ def predict(
     the mean of the given vectors.
     """
     from rankone.cli import console
+    from rankone.cli.parts import in_parts
     from rankone.files import check_place
     from rankone.nn import load
 
     if out is not None:
         check_place(out)
-    with console.working("start", output) as progress:
-        from rankone.nn.classified import classify
-        from rankone.nn.scores import predict
+    with contextlib.ExitStack() as stack:
+        found: Prediction | PartedPrediction | Classified
+        with console.working("start", output) as progress:
+            loaded = load(model)
+            progress("read", 0.0)
+            if engines.given:
+                from rankone.nn.parted_scores import predict_parts
 
-        loaded = load(model)
-        progress("read", 0.0)
-        corpus = loaded.read(files, **layout.arguments())
-        progress("predict", 0.0)
-        found = (classify if loaded.task.whole else predict)(loaded, corpus)
-    if out is not None:
-        saved = found.save(out)
-        if output.json:
-            console.print_json({**found.to_json(), "files": list(map(str, saved))})
-    elif output.json:
-        console.print_json({**found.to_json(), **found.listed()})
-    elif not output.quiet:
-        typer.echo(found.rows(), nl=False)
+                engine = stack.enter_context(engines.open())
+                parts = in_parts(loaded, files, engine, layout.arguments(), progress)
+                found = predict_parts(loaded, parts, partial(progress, "predict"))
+            else:
+                from rankone.nn.classified import classify
+                from rankone.nn.scores import predict
+
+                corpus = loaded.read(files, **layout.arguments())
+                progress("predict", 0.0)
+                found = (classify if loaded.task.whole else predict)(loaded, corpus)
+        if out is not None:
+            saved = found.save(out)
+            if output.json:
+                console.print_json({**found.to_json(), "files": list(map(str, saved))})
+        elif output.json:
+            console.print_json({**found.to_json(), **found.listed()})
+        elif not output.quiet:
+            rows = found.rows()
+            for piece in [rows] if isinstance(rows, str) else rows:
+                typer.echo(piece, nl=False)
     if not output.silent:
         typer.echo("\n".join(map(console.plain, _summary(found))), err=True)
 
 
-def _summary(found: Prediction | Classified) -> tuple[str, str]:
+def _summary(found: Prediction | PartedPrediction | Classified) -> tuple[str, str]:
     """How the file was read, and what was found."""
-    from rankone.nn.scores import Prediction
+    from rankone.nn.classified import Classified
 
-    corpus, scores = found.corpus, found.scores
+    corpus, scores = found.heading, found.scores
     how = f"{corpus.source}: read as {corpus.format}"
     if corpus.format == "python":
         how = corpus.source
@@ -77,8 +93,8 @@ def _summary(found: Prediction | Classified) -> tuple[str, str]:
         how = f"{corpus.source}: {'; '.join(corpus.remarks)}"
     elif str(corpus.columns):
         how += f", {corpus.columns}"
-    parts = [f"{plural(corpus.n_tokens, 'token')} ({found.unknown:,} unknown)"]
-    if not isinstance(found, Prediction):
+    parts = [f"{plural(found.n_tokens, 'token')} ({found.unknown:,} unknown)"]
+    if isinstance(found, Classified):
         parts.insert(0, plural(corpus.n_sentences, "document"))
     elif found.in_pieces:
         longer = "longer than the table of positions, labelled in pieces"

@@ -31,6 +31,7 @@ from rankone.corpus.reading import Begun, Numbered, begin, is_parquet, read_bloc
 from rankone.corpus.rows import Choice, Column, Columns, Rows
 from rankone.corpus.source import STDIN, Stream, opened
 from rankone.corpus.sources import files_of
+from rankone.corpus.text import Expected
 from rankone.errors import CorpusError
 
 SIZE = 64 << 20  # bytes of text in a piece
@@ -75,6 +76,7 @@ class PlannedFile:
     packed: bool
     size: int
     begun: Begun | None = field(default=None, repr=False)  # of standard input, read only once
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -150,12 +152,14 @@ def plan(
     label_column: Column | None = None,
     lower: bool = False,
     labelled: bool | None = True,
+    expected: Expected | None = None,
 ) -> Plan:
     """Look at the heads of all files, refuse those that do not belong together, and cut them into
     pieces of about `size` bytes where sentences end.
 
     Files that cannot be read from the middle (packed ones, standard input) come as pieces that
-    hold their bytes. The other settings are those of `read_corpus`.
+    hold their bytes. The other settings are those of `read_corpus`; files without the columns that
+    are `expected` may be plain text.
 
     >>> from pathlib import Path
     >>> _ = Path("/tmp/rankone-pieces.conll").write_text("a X\\n\\nb Y\\n\\nc X\\n")
@@ -165,7 +169,7 @@ def plan(
     choice = Choice(token_column, label_column, labelled).checked()
     files = list[PlannedFile]()
     for path in files_of(sources):
-        files.append(_planned(path, format, choice))
+        files.append(_planned(path, format, choice, expected))
         check_layouts(files[0], files[-1])
     return Plan(tuple(files), size, bool(lower))
 
@@ -182,11 +186,13 @@ def read_piece(piece: Piece) -> PieceRows:
     return PieceRows.of(rows.lowered() if piece.lower else rows, n_lines)
 
 
-def _planned(path: str | os.PathLike[str], format: str, choice: Choice) -> PlannedFile:
+def _planned(
+    path: str | os.PathLike[str], format: str, choice: Choice, expected: Expected | None
+) -> PlannedFile:
     with opened(path, times=0) as stream:
         if is_parquet(stream, format):
             return _planned_parquet(stream, choice)
-        begun, found = begin(stream, format, choice), Rows()
+        begun, found = begin(stream, format, choice, expected), Rows()
         later = copy(begun.reader)
         later.read(begun.head, 1, found)
         if begun.kind in COLUMNS:
@@ -196,12 +202,13 @@ def _planned(path: str | os.PathLike[str], format: str, choice: Choice) -> Plann
             stream.name,
             begun.kind,
             later.columns,
-            {"token_column": choice.token, "label_column": choice.label},
+            {"token_column": begun.choice.token, "label_column": begun.choice.label},
             begun.reader,
             later.anew(),
             stream.packed is not None or stream.name == STDIN,
             stream.size,
             begun if stream.name == STDIN else None,
+            begun.remarks,
         )
 
 

@@ -92,27 +92,41 @@ def read_like(
     Unless labels are needed, a file without the columns of the model's corpus may be plain text;
     ``corpus.remarks`` then says so.
     """
+    how, expected = like(source, reading, labels, labelled=labelled, given=given)
+    splits = "tokenizer" in how or not task_of(how["task"]).text
+    texts = {name: how[name] for name in ("tokenizer", "window", "blocks") if name in how}
+    splitting = Splitting(**texts).checked(how["task"]) if splits else None
+    choice = Choice(how["token_column"], how["label_column"], labelled).checked()
+    form, scheme, lower, task = (how[name] for name in ("format", "scheme", "lower", "task"))
+    files = files_of(source, directories=not task_of(task).text)
+    return join(
+        _read(file, form, choice, scheme, lower, task, splitting, expected) for file in files
+    )
+
+
+def like(
+    source: Source,
+    reading: Mapping[str, Any],
+    labels: Collection[str],
+    *,
+    labelled: bool | None,
+    given: Mapping[str, Any],
+) -> tuple[dict[str, Any], Expected | None]:
+    """The settings of `read_corpus` with which the corpus of a model was read, but for those that
+    are `given`; and what tells plain text from columns, if it may be either."""
     known = {"token_column", "label_column", "scheme", "lower", "task"}
     known |= {"tokenizer", "window", "blocks"}
     before = {key: value for key, value in reading.items() if key in known}
     chosen = {key: value for key, value in given.items() if value is not None}
     how = {"format": "auto", "scheme": "keep", "lower": False, "task": "tags", **before, **chosen}
+    how = {"token_column": None, "label_column": None, **how}
     files = files_of(source, directories=not task_of(how["task"]).text)
     if all(map(is_builtin, files)):
         how |= {key: chosen.get(key) for key in LAYOUT[1:]}
-    token, label = how.get("token_column"), how.get("label_column")
-    choice = Choice(token, label, labelled).checked()
     guess = not labelled and not {"token_column", "label_column"} & set(chosen)
     width = reading.get("columns")
     of = width if type(width) is int else None
-    expected = Expected(frozenset(labels), label, of) if guess else None
-    form, scheme, lower, task = (how[name] for name in ("format", "scheme", "lower", "task"))
-    texts = {name: how[name] for name in ("tokenizer", "window", "blocks") if name in how}
-    splits = "tokenizer" in texts or not task_of(task).text
-    splitting = Splitting(**texts).checked(task) if splits else None
-    return join(
-        _read(file, form, choice, scheme, lower, task, splitting, expected) for file in files
-    )
+    return how, Expected(frozenset(labels), how["label_column"], of) if guess else None
 
 
 def corpus_like(

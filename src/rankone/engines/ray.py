@@ -166,19 +166,23 @@ class Ray(Engine):
     ) -> list[list[Ref]]:
         count = 1 if pieces is None else pieces
         task = self._work.options(num_returns=1 + count, name=function.__name__)
-        found, open_ = [], []
+        found, answers = list[list[Ref]](), list[Any]()
         for call in calls:
             stored: list[Any] = []
             spec = [_placed(argument, stored) for argument in call]
-            done, *tables = task.remote(function, pieces, spec, *stored)
+            answer, *tables = task.remote(function, pieces, spec, *stored)
             found.append([Stored(table) for table in tables])
-            open_.append(done)
+            answers.append(answer)
         with _lost():
+            open_ = answers
             while open_:
                 ready, open_ = ray.wait(open_, timeout=1.0)
-                ray.get(ready)  # raises what the task raised
+                for answer in ready:
+                    if ray.get(answer) is not None:  # the first of all that fail, as in sequence
+                        before = answers[: answers.index(answer) + 1]
+                        raise next(error for error in ray.get(before) if error is not None)
                 tell(1 - len(open_) / len(calls))
-        return [list(tables) for tables in found]
+        return found
 
     def close(self) -> None:
         ray.shutdown()
@@ -194,9 +198,13 @@ def _check_free() -> None:
 def work(
     function: Callable[..., Any], pieces: int | None, spec: list[Any], *stored: Any
 ) -> tuple[Any, ...]:
-    """Call a function in a worker. The first result says that it is done."""
-    found = function(*(_filled(argument, stored) for argument in spec))
-    return (True, *([found] if pieces is None else found))
+    """Call a function in a worker. The first result is what is wrong with its input, if anything
+    is."""
+    try:
+        found = function(*(_filled(argument, stored) for argument in spec))
+    except RankOneError as error:
+        return (error, *[{}] * (1 if pieces is None else pieces))
+    return (None, *([found] if pieces is None else found))
 
 
 class Place:
@@ -224,12 +232,10 @@ def _filled(argument: Any, stored: Sequence[Any]) -> Any:
 
 @contextlib.contextmanager
 def _lost() -> Iterator[None]:
-    """What went wrong in a task as the error that it was there, and with Ray as one of ours."""
+    """What goes wrong with Ray, and not in a task, as an error of ours."""
     try:
         yield
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, RankOneError):
-            raise error.cause from None
+    except ray.exceptions.RayTaskError:
         raise
     except ray.exceptions.RayError as error:
         raise ClusterError(

@@ -26,6 +26,14 @@ class Classified:
     scores: Scores | None
 
     @property
+    def heading(self) -> Corpus:
+        return self.corpus
+
+    @property
+    def n_tokens(self) -> int:
+        return self.corpus.n_tokens
+
+    @property
     def ok(self) -> bool:
         """Whether no label differs from that of the corpus."""
         return self.scores is None or self.scores.right == self.scores.tokens

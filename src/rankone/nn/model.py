@@ -21,11 +21,11 @@ from rankone.corpus.texts import split_text
 from rankone.errors import CorpusError, SettingError
 from rankone.nn import store
 from rankone.nn.classifier import TokenClassifier, dtype_name
-from rankone.nn.evaluate import Evaluator, Numbers
+from rankone.nn.evaluate import Numbers
 from rankone.nn.fingerprints import Fingerprints
 from rankone.nn.memory import Made, Memory
-from rankone.nn.ragged import LONGER, check_lengths, cut
-from rankone.nn.readout import Readout, by_sentence, quietly
+from rankone.nn.ragged import LONGER, check_lengths
+from rankone.nn.readout import Reader, Readout, by_sentence
 from rankone.nn.store import Words
 
 LISTS = "give a list of strings for each sentence: [['a', 'rose'], ['the', 'rose']]"
@@ -169,9 +169,9 @@ class Model:
     def label_ids(self, token_ids: Ints, offsets: Ints) -> Ints:
         """Labels as numbers, for sentences ``offsets[j]:offsets[j + 1]`` of rows of the table;
         those that are longer than the table of positions are cut into pieces."""
-        found = [np.empty(0, np.int64)]
-        found += self._read(token_ids, offsets, lambda head, z: [head.labels(z)])
-        return np.concatenate(found)
+        if not len(token_ids):
+            return np.empty(0, np.int64)
+        return Reader.of(self.network, len(token_ids)).label_ids(token_ids, offsets)
 
     def log_probabilities(self, sentences: Any) -> Iterator[Numbers]:
         """log p(label) for every token and every label of the model, in its own precision: an array
@@ -209,13 +209,7 @@ class Model:
     ) -> Iterator[Numbers]:
         """What `read` makes of the features of some tokens after the other."""
 
-        def made() -> Iterator[Numbers]:
-            head, pieces = Readout.of(self.network.head), cut(offsets, self.network.shape.positions)
-            evaluator = Evaluator(self.network, only=head.seen, tokens=len(ids))
-            for features in evaluator.features(ids, pieces):
-                yield from read(head, features)
-
-        return quietly(made()) if len(ids) else iter(())
+        return Reader.of(self.network, len(ids)).read(ids, offsets, read) if len(ids) else iter(())
 
     def save(
         self, directory: str | os.PathLike[str], *, report: Mapping[str, Any] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,9 @@ from torch import nn
 
 from rankone.arrays import Ints
 from rankone.errors import ModelError
-from rankone.nn.evaluate import Numbers, coordinates
+from rankone.nn.classifier import TokenClassifier
+from rankone.nn.evaluate import Evaluator, Numbers, coordinates
+from rankone.nn.ragged import cut
 
 LOGITS = 1 << 22  # held at once: there may be tens of thousands of labels
 
@@ -61,6 +63,36 @@ class Readout:
             total = np.exp(logits).sum(0, dtype=np.float64)
             logits -= np.log(total).astype(logits.dtype)
             yield np.ascontiguousarray(logits.T)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads what a head makes of sentences; those that are longer than the table of ``positions``
+    are cut into pieces."""
+
+    head: Readout
+    evaluator: Evaluator
+    positions: int
+
+    @classmethod
+    def of(cls, network: TokenClassifier, tokens: int) -> Reader:
+        """For about so many tokens."""
+        head = Readout.of(network.head)
+        evaluator = Evaluator(network, only=head.seen, tokens=tokens)
+        return cls(head, evaluator, network.shape.positions)
+
+    def read(
+        self, ids: Ints, offsets: Ints, read: Callable[[Readout, Numbers], Iterable[Numbers]]
+    ) -> Iterator[Numbers]:
+        """What `read` makes of the features of some tokens after the other."""
+        features = self.evaluator.features(ids, cut(offsets, self.positions))
+        return quietly(block for z in features for block in read(self.head, z))
+
+    def label_ids(self, ids: Ints, offsets: Ints) -> Ints:
+        """The number of the label of every token."""
+        found = [np.empty(0, np.int64)]
+        found += self.read(ids, offsets, lambda head, z: [head.labels(z)])
+        return np.concatenate(found)
 
 
 def by_sentence(blocks: Iterable[Numbers], offsets: Ints, none: Numbers) -> Iterator[Numbers]:

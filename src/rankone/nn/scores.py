@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, astuple, dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from rankone.errors import OutputError
 from rankone.files import write_file
 from rankone.nn import Model
 from rankone.nn.ragged import LONGER, check_lengths, in_pieces
+from rankone.nn.store import Words
 
 Entity = tuple[int, int, str]
 BREAKS = {"\t", "\n", "\r"}  # in a word they would break the rows of a file
@@ -43,15 +45,72 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """The labels that a model gives to a corpus, sentence by sentence; ``scores`` compares them
-    with those of the corpus, and is None if it has none."""
+class Counts:
+    """What scores are made of, for some sentences: those of parts add up. Of entities, some are
+    ``wanted`` and some ``given``, ``both`` are the same."""
 
-    corpus: Corpus
-    labels: tuple[tuple[str, ...], ...]
+    asked: int
+    unknown: int
+    right: int
+    in_pieces: int
+    wanted: int = 0
+    given: int = 0
+    both: int = 0
+
+    @classmethod
+    def of(cls, names: Words, longest: int, corpus: Corpus, found: Ints, unknown: int) -> Counts:
+        """From the labels, numbered as the model does, which has these `names` and so many rows of
+        its table of positions."""
+        number = {name: i for i, name in enumerate(names)}
+        gold = np.array([number.get(name, -1) for name in corpus.label_names])
+        asked = corpus.asked
+        right = int((gold[corpus.label_ids[asked]] == found[asked]).sum()) if len(asked) else 0
+        counts = len(asked), unknown, right, in_pieces(corpus.lengths, longest)
+        if corpus.scheme is None or not corpus.labelled:
+            return cls(*counts)
+        wanted = entities([corpus.label_names[i] for i in corpus.label_ids.tolist()], corpus)
+        given = entities([names[i] for i in found.tolist()], corpus)
+        return cls(*counts, len(wanted), len(given), len(wanted & given))
+
+    @classmethod
+    def total(cls, parts: Iterable[Counts]) -> Counts:
+        return cls(*map(sum, zip(*(astuple(part) for part in parts), strict=True)))
+
+    def scores(self, corpus: Corpus) -> Scores:
+        """Of all sentences; `corpus` says where they come from and how tags are written."""
+        found: dict[str, float] = {}
+        if corpus.scheme is not None:
+            both, given, wanted = self.both, self.given, self.wanted
+            found = {
+                "precision": both / given if given else 0.0,
+                "recall": both / wanted if wanted else 0.0,
+                "f1": 2 * both / (given + wanted) if given or wanted else 0.0,
+            }
+        return Scores(
+            source=corpus.source,
+            tokens=self.asked,
+            unknown=self.unknown,
+            right=self.right,
+            accuracy=self.right / self.asked,
+            in_pieces=self.in_pieces,
+            **found,
+        )
+
+
+class Figures:
+    """What is said of all labels of a corpus together, for which ``heading`` stands."""
+
     unknown: int
     in_pieces: int
     scores: Scores | None
+
+    @property
+    def heading(self) -> Corpus:
+        raise NotImplementedError
+
+    @property
+    def n_tokens(self) -> int:
+        raise NotImplementedError
 
     @property
     def ok(self) -> bool:
@@ -62,16 +121,36 @@ class Prediction:
         """The figures, and how the corpus was read."""
         figures: dict[str, Any] = {
             "ok": self.ok,
-            "source": self.corpus.source,
-            "format": self.corpus.format,
-            "columns": asdict(self.corpus.columns),
-            "remarks": list(self.corpus.remarks),
-            "tokens": self.corpus.n_tokens,
+            "source": self.heading.source,
+            "format": self.heading.format,
+            "columns": asdict(self.heading.columns),
+            "remarks": list(self.heading.remarks),
+            "tokens": self.n_tokens,
             "unknown": self.unknown,
             "in_pieces": self.in_pieces,
             **dict.fromkeys(("right", "accuracy", "precision", "recall", "f1")),
         }
         return figures if self.scores is None else figures | self.scores.to_json()
+
+
+@dataclass(frozen=True)
+class Prediction(Figures):
+    """The labels that a model gives to a corpus, sentence by sentence; ``scores`` compares them
+    with those of the corpus, and is None if it has none."""
+
+    corpus: Corpus
+    labels: tuple[tuple[str, ...], ...]
+    unknown: int
+    in_pieces: int
+    scores: Scores | None
+
+    @property
+    def heading(self) -> Corpus:
+        return self.corpus
+
+    @property
+    def n_tokens(self) -> int:
+        return self.corpus.n_tokens
 
     def listed(self) -> dict[str, Any]:
         """The sentences with their labels, as JSON."""
@@ -85,16 +164,15 @@ class Prediction:
     def rows(self) -> str:
         """A token, a TAB and its label per line, with an empty line between sentences. Words that
         would break the rows are refused; JSON files may hold such words."""
-        words = {"token": self.corpus.vocabulary, "label": sorted({*chain(*self.labels)})}
-        for kind, known in words.items():
-            for number, word in enumerate(known):
-                if BREAKS & set(word):
-                    first = int((self.corpus.token_ids == number).argmax())
-                    raise OutputError(
-                        f"the {kind} {word!r} does not fit into a row",
-                        where=self.corpus.place(first) if kind == "token" else self.corpus.source,
-                        remedy="use --json, which can hold it",
-                    )
+
+        def where(number: int) -> str:
+            return self.corpus.place(int((self.corpus.token_ids == number).argmax()))
+
+        check_rows(self.corpus, sorted({*chain(*self.labels)}), where)
+        return self.text()
+
+    def text(self) -> str:
+        """The same, unchecked."""
         return "\n".join(
             "".join(f"{token}\t{label}\n" for token, label in zip(s.tokens, labels, strict=True))
             for s, labels in zip(self.corpus.sentences, self.labels, strict=True)
@@ -108,14 +186,31 @@ class Prediction:
 def predict(model: Model, corpus: Corpus) -> Prediction:
     """Label a corpus, and compare where it has labels."""
     ids, unknown = label_ids(model, corpus)
-    names = [model.labels[i] for i in ids.tolist()]
     return Prediction(
         corpus=corpus,
-        labels=tuple(tuple(names[a:b]) for a, b in pairwise(corpus.offsets.tolist())),
+        labels=named(model.labels, ids, corpus),
         unknown=unknown,
         in_pieces=in_pieces(corpus.lengths, model.network.shape.positions),
         scores=compare(model, corpus, ids, unknown) if corpus.labelled else None,
     )
+
+
+def named(names: Words, ids: Ints, corpus: Corpus) -> tuple[tuple[str, ...], ...]:
+    """The labels with these numbers, sentence by sentence."""
+    found = [names[i] for i in ids.tolist()]
+    return tuple(tuple(found[a:b]) for a, b in pairwise(corpus.offsets.tolist()))
+
+
+def check_rows(corpus: Corpus, labels: Iterable[str], where: Callable[[int], str]) -> None:
+    """Refuse words and labels that would break a row; `where` says where a word occurs first."""
+    for kind, known in (("token", corpus.vocabulary), ("label", labels)):
+        for number, word in enumerate(known):
+            if not BREAKS.isdisjoint(word):
+                raise OutputError(
+                    f"the {kind} {word!r} does not fit into a row",
+                    where=where(number) if kind == "token" else corpus.source,
+                    remedy="use --json, which can hold it",
+                )
 
 
 def score(model: Model, corpus: Corpus) -> Scores:
@@ -135,29 +230,8 @@ def label_ids(model: Model, corpus: Corpus) -> tuple[Ints, int]:
 
 def compare(model: Model, corpus: Corpus, found: Ints, unknown: int) -> Scores:
     """Compare predicted labels with those of the corpus."""
-    number = {name: i for i, name in enumerate(model.labels)}
-    gold = np.array([number.get(name, -1) for name in corpus.check_labelled().label_names])
-    asked = corpus.asked
-    right = int((gold[corpus.label_ids[asked]] == found[asked]).sum())
-    spans: dict[str, float] = {}
-    if corpus.scheme is not None:
-        wanted = entities([corpus.label_names[i] for i in corpus.label_ids.tolist()], corpus)
-        given = entities([model.labels[i] for i in found.tolist()], corpus)
-        both = len(wanted & given)
-        spans = {
-            "precision": both / len(given) if given else 0.0,
-            "recall": both / len(wanted) if wanted else 0.0,
-            "f1": 2 * both / (len(given) + len(wanted)) if given or wanted else 0.0,
-        }
-    return Scores(
-        source=corpus.source,
-        tokens=len(asked),
-        unknown=unknown,
-        right=right,
-        accuracy=right / len(asked),
-        in_pieces=in_pieces(corpus.lengths, model.network.shape.positions),
-        **spans,
-    )
+    counts = Counts.of(model.labels, model.positions, corpus.check_labelled(), found, unknown)
+    return counts.scores(corpus)
 
 
 def entities(tags: list[str], corpus: Corpus) -> set[Entity]:

@@ -1,0 +1,1 @@
+"""Certificates of corpora in parts: each part is evaluated alone, and contexts meet in buckets."""
