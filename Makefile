@@ -57,6 +57,7 @@ types: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/memorize.py
+	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/gates.py
 	$(BIN)/python benchmarks/separation.py

@@ -153,7 +153,7 @@ def read_lines(piece: Piece) -> int:
 def test_more_than_memory_allows_can_be_planned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "most_bytes", lambda: 100)
+    monkeypatch.setattr(source, "most_bytes", lambda _: 100)
     path = put(tmp_path, CONLL * 50)
     with pytest.raises(SizeError, match="more than"):
         rankone.read_corpus(path)

@@ -154,7 +154,7 @@ def test_what_is_not_zstd_data(tmp_path: Path, data: bytes, what: str) -> None:
 def test_a_zstd_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: Any) -> None:
     from rankone.corpus import source
 
-    monkeypatch.setattr(source, "most_bytes", lambda: 3_000_000)
+    monkeypatch.setattr(source, "most_bytes", lambda _: 3_000_000)
     path = tmp_path / "c.zst"
     path.write_bytes(zstd("\n" * 50_000_000))
     with pytest.raises(rankone.RankOneError, match=r"unpacks to more than 3\.0 MB"):

@@ -125,7 +125,7 @@ class Plan:
         if file.begun is not None:
             yield from self._held(file, file.begun.blocks, known)
             return
-        with opened(file.path, limited=False) as stream:
+        with opened(file.path, times=0) as stream:
             yield from self._held(file, iter(Blocks(stream)), known)
 
     def _held(self, file: PlannedFile, blocks: Iterator[Numbered], known: Piece) -> Iterator[Piece]:
@@ -190,7 +190,7 @@ def read_piece(piece: Piece) -> PieceRows:
 def _planned(
     path: str | os.PathLike[str], format: str, choice: Choice, expected: Expected | None
 ) -> PlannedFile:
-    with opened(path, limited=False) as stream:
+    with opened(path, times=0) as stream:
         if is_parquet(stream, format):
             return _planned_parquet(stream, choice)
         begun, found = begin(stream, format, choice, expected), Rows()
@@ -254,7 +254,7 @@ def _stream(piece: Piece) -> Iterator[Numbered]:
         return
     with open(piece.source, "rb") as file:
         file.seek(piece.first)
-        rest = Stream(piece.name, Section(file, piece.last - piece.first), 0, limited=False)
+        rest = Stream(piece.name, Section(file, piece.last - piece.first), 0, times=0)
         yield from Blocks(rest, begun=piece.first > 0)
 
 

@@ -16,6 +16,9 @@ from rankone.errors import CorpusError, SizeError
 from rankone.memory import installed
 
 CHUNK = 1 << 20
+# The most memory that a byte of text takes: in a row of a list of words of one letter, in JSON; and
+# in a text of characters, each of which is followed by the next.
+ROWS, TEXTS = 28, 52
 PARQUET = b"PAR1"
 STDIN = "<stdin>"
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -32,7 +35,7 @@ class Stream:
     packed: str | None = None
     path: str | None = None  # of a file that can be read from the middle
     parquet: bool = False
-    limited: bool = True  # to what memory can hold
+    times: int = ROWS  # memory that a byte takes; 0 if the text is not held whole
     taken: int = 0
 
     @property
@@ -59,7 +62,7 @@ class Stream:
                 raise self._damaged(error) from None
             raise
         self.taken += len(part)
-        if self.limited and self.taken > (most := most_bytes()):
+        if self.times and self.taken > (most := most_bytes(self.times)):
             raise SizeError(
                 f"{'holds' if self.packed is None else 'unpacks to'} more than {most / 1e6:,.1f} "
                 "MB of text, the most that memory allows",
@@ -98,7 +101,7 @@ class _Whole:
 
 
 @contextmanager
-def opened(source: str | os.PathLike[str], limited: bool = True) -> Iterator[Stream]:
+def opened(source: str | os.PathLike[str], times: int = ROWS) -> Iterator[Stream]:
     """The stream of a path, or of standard input ("-"); what cannot be read is refused."""
     if not isinstance(source, str | os.PathLike):
         raise CorpusError(
@@ -111,10 +114,10 @@ def opened(source: str | os.PathLike[str], limited: bool = True) -> Iterator[Str
             name = STDIN
             if sys.stdin is None:
                 raise CorpusError("closed", where=name, remedy="give a file, or pipe one in")
-            yield _stream(sys.stdin.buffer, name, None, limited)
+            yield _stream(sys.stdin.buffer, name, None, times)
         else:
             with open(source, "rb") as file:
-                yield _stream(file, name, os.fspath(source), limited)
+                yield _stream(file, name, os.fspath(source), times)
     except IsADirectoryError:
         raise CorpusError("is a directory", where=name, remedy="name one file inside it") from None
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
@@ -125,7 +128,7 @@ def opened(source: str | os.PathLike[str], limited: bool = True) -> Iterator[Str
         ) from None
 
 
-def _stream(file: BinaryIO, name: str, path: str | None, limited: bool) -> Stream:
+def _stream(file: BinaryIO, name: str, path: str | None, times: int) -> Stream:
     head = file.read(4)
     packed = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), None)
     suffix = os.path.splitext(name.lower())[1]
@@ -143,12 +146,12 @@ def _stream(file: BinaryIO, name: str, path: str | None, limited: bool) -> Strea
 
         whole = pa.CompressedInputStream(pa.PythonFile(whole, mode="r"), "zstd")
     size = 0 if path is None else os.fstat(file.fileno()).st_size
-    return Stream(name, whole, size, packed, path, head == PARQUET, limited)
+    return Stream(name, whole, size, packed, path, head == PARQUET, times)
 
 
 def read_data(source: str | os.PathLike[str]) -> tuple[str, bytes]:
     """The name of the file, for messages, and its bytes, unpacked."""
-    with opened(source) as stream:
+    with opened(source, TEXTS) as stream:
         return stream.name, stream.rest()
 
 
@@ -163,9 +166,9 @@ def unpacked_name(name: str) -> str:
     return next((name.removesuffix(end) for end in PACKED if name.endswith(end)), name)
 
 
-def most_bytes() -> int:
-    """The most text to read: words of one letter take 30 times as much memory."""
-    return installed() // 32
+def most_bytes(times: int = ROWS) -> int:
+    """The most text to read, where a byte of it may take so many bytes of memory."""
+    return installed() // times
 
 
 def files_in(directory: Path) -> list[Path]:
