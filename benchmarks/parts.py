@@ -66,9 +66,7 @@ def run(*arguments: str | Path) -> tuple[float, float, dict[str, Any]]:
         process = subprocess.Popen(command, stdout=out)
         tree = psutil.Process(process.pid)
         while process.poll() is None:
-            held = 0
-            for one in _alive(lambda: [tree, *tree.children(recursive=True)]) or []:
-                held += _alive(lambda one=one: one.memory_info().rss) or 0
+            held = sum(map(_held, _and_children(tree)))
             peak = max(peak, held)
             time.sleep(TICK)
         seconds = time.perf_counter() - started
@@ -78,12 +76,18 @@ def run(*arguments: str | Path) -> tuple[float, float, dict[str, Any]]:
         return seconds, peak / 1e9, json.loads(out.read())
 
 
-def _alive(ask: Callable[[], Any]) -> Any:
-    """What a process says, None if it has ended."""
+def _and_children(process: psutil.Process) -> list[psutil.Process]:
     try:
-        return ask()
+        return [process, *process.children(recursive=True)]
+    except psutil.Error:  # it has ended
+        return []
+
+
+def _held(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
     except psutil.Error:
-        return None
+        return 0
 
 
 def commands(text: Path, model: Path, labels: Path) -> dict[str, Sequence[str | Path]]:
@@ -112,8 +116,8 @@ def measure(tokens: int, folder: Path, limit: Sequence[str]) -> list[list[str]]:
                 plain = run(*commands(text, other, again)[name])[2]
             same = "yes" if bare(plain) == bare(found) else "NO"
             if name == "memorize":
-                weights = [place / "model.safetensors" for place in (model, other)]
-                same = "yes" if filecmp.cmp(*weights, shallow=False) else "NO"
+                one, two = (place / "model.safetensors" for place in (model, other))
+                same = "yes" if filecmp.cmp(one, two, shallow=False) else "NO"
             if name == "predict":
                 same = "yes" if filecmp.cmp(labels, again, shallow=False) else "NO"
         each = f"{1e6 * seconds / tokens:.2f}"

@@ -8,6 +8,7 @@ from rankone.choices import EngineName
 from rankone.engines.engine import Engine
 from rankone.engines.here import Here
 from rankone.engines.private import keep_private
+from rankone.engines.reach import check_address
 from rankone.errors import SettingError
 
 
@@ -56,6 +57,14 @@ def open_engine(
     if name == "ray":
         if address is None:
             keep_private()
+        else:
+            for what, value in (("workers", workers), ("scratch", scratch)):
+                if value is not None:
+                    raise SettingError(
+                        f"{what} is for a Ray that is started here, and this one runs at {address}",
+                        remedy=f"leave out {what} (--{what}), or address (--address)",
+                    )
+            check_address(address)
         from rankone.engines.ray import Ray
 
         return Ray(address, memory=memory, workers=workers, scratch=scratch)

@@ -10,13 +10,13 @@ import contextlib
 import logging
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rankone.engines.disk import BASE, LEAST, SHARE
 from rankone.engines.engine import Engine, Ref, Shared, Table, Tell
+from rankone.engines.reach import REMEDY
 from rankone.errors import ClusterError, RankOneError, SettingError
 from rankone.extras import extra
 from rankone.files import refused
@@ -25,10 +25,8 @@ with extra("ray", "the engine ray"):
     import ray
 
 RETRIES = 10  # of a task whose worker was lost
-PATIENCE = 5.0  # seconds to reach a cluster
 STORE = 0.3  # of the memory of this machine, at most, for tables; Ray writes others to disk
 LEAST_STORE = 80_000_000  # bytes: Ray takes no less
-REMEDY = "look at the cluster (ray status), or leave out address (--address)"
 
 
 class Stored(Ref):
@@ -71,12 +69,6 @@ class Ray(Engine):
         if address is None:
             self._start(memory, workers, scratch)
         else:
-            for name, value in (("workers", workers), ("scratch", scratch)):
-                if value is not None:
-                    raise SettingError(
-                        f"{name} is for a Ray that is started here, and this one runs at {address}",
-                        remedy=f"leave out {name} (--{name}), or address (--address)",
-                    )
             self._join(address)
         nodes: Any = ray.nodes()  # type: ignore[no-untyped-call]
         self.workers = max(1, int(sum(node["Resources"].get("CPU", 0) for node in nodes)))
@@ -117,19 +109,6 @@ class Ray(Engine):
             ) from None
 
     def _join(self, address: str) -> None:
-        """Connect to a cluster, once it is known that somebody is there: Ray would wait long."""
-        host, _, port = address.rpartition(":")
-        if address != "auto":
-            sound = bool(host) and port.isdigit() and "/" not in host
-            SettingError.unless(sound, "address", address, "HOST:PORT, or auto")
-            try:
-                socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
-            except (OSError, OverflowError) as error:
-                raise ClusterError(
-                    f"no Ray cluster answers ({getattr(error, 'strerror', None) or error})",
-                    where=address,
-                    remedy=REMEDY,
-                ) from None
         _check_free()
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
