@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 
-OBJECTS = 100_000  # that are made before any are looked through: imports make many, and drop none
+OBJECTS = 500_000  # that are made before any are looked through: imports make many, and drop none
 
 
 def main() -> None:
