@@ -76,7 +76,7 @@ def memorize(
     engines: options.Engines,
     output: options.Output,
 ) -> None:
-    """Build a one-layer rank-1 Transformer that labels every token of the files right."""
+    """Build a one-layer rank-1 Transformer that labels every token of the file right."""
     from rankone.cli import console
 
     with contextlib.ExitStack() as stack, console.working("start", output) as progress:
