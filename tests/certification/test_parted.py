@@ -126,7 +126,7 @@ def steeper(network: TokenClassifier) -> None:
 
 def faint(network: TokenClassifier) -> None:
     """Outputs lie halfway between two labels, as far as float64 can tell."""
-    layer_of(network).amplitude.mul_(0.5 + 2.0**-46)
+    layer_of(network).amplitude.mul_(0.5 + 2.0**-43)
 
 
 def halfway(network: TokenClassifier) -> None:
@@ -168,8 +168,7 @@ def test_contexts_that_coincide() -> None:
     corpus = Corpus.from_sentences(rows)
     found = same(changed(made(corpus), one_word), corpus, 1)
     assert found.mapping is Outcome.REFUTED
-    assert found.closest is not None
-    assert [spot.sentence for spot in found.closest] == [1, 2]
+    assert "must differ, but have the same context id" in str(found.reason)
 
 
 @pytest.mark.parametrize("corpus", [BUILTIN, unasked(CONTRARY)], ids=["builtin", "contrary"])
