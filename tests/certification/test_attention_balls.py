@@ -374,11 +374,24 @@ def test_one_token_that_sees_itself() -> None:
 def test_scores_up_to_sixty_apart_take_linear_time(
     monkeypatch: pytest.MonkeyPatch, spread: float, linear: bool
 ) -> None:
-    called = []
-    monkeypatch.setattr(attention_balls, "by_blocks", lambda *_: called.append(1))
-    key = Balls(np.array([[-0.5, 0.5]]), np.zeros((1, 2)))
+    key, called = Balls(np.array([[-0.5, 0.5]]), np.zeros((1, 2))), []
+    monkeypatch.setattr(attention_balls, "by_blocks", lambda *_: called.append(1) or key)
     by_segments(spread, 0.0, key, key, np.array([0, 2]), False)
     assert bool(called) is not linear
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_sentence_alone_and_among_others(causal: bool) -> None:
+    """To the last bit, wherever its scores lie, and whatever those of the others do."""
+    rng = np.random.default_rng(0)
+    offsets = np.array([0, 1, 4, 9, 14])
+    scale = np.repeat([1.0, 90.0, 1e-3, 1.0], np.diff(offsets))
+    key, value = (Balls(rng.normal(size=(1, 14)) * scale, np.full((1, 14), U)) for _ in range(2))
+    whole = by_segments(1.5, U, key, value, offsets, causal)
+    for a, b in pairwise(offsets.tolist()):
+        alone = by_segments(1.5, U, key[:, a:b], value[:, a:b], np.array([0, b - a]), causal)
+        assert np.array_equal(whole.mid[:, a:b], alone.mid)
+        assert np.array_equal(whole.rad[:, a:b], alone.rad)
 
 
 @pytest.mark.parametrize(("cells", "tables"), [(1 << 20, 2), (64, 5), (10, 22)])

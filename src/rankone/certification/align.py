@@ -70,9 +70,10 @@ def _numbers(model: Model | ExactModel, corpus: Corpus) -> tuple[Ints, Ints]:
 def _known(
     corpus: Corpus, known: np.ndarray, column: Ints, names: tuple[str, ...], kind: str
 ) -> None:
-    if known.all():
+    missing = np.flatnonzero(~np.append(known, True)[column]) if not known.all() else known[:0]
+    if not len(missing):
         return
-    first = int((~np.append(known, True)[column]).argmax())
+    first = int(missing[0])
     count = int((~known).sum())
     more = f", and {count - 1:,} more" if count > 1 else ""
     raise CorpusError(

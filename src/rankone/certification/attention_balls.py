@@ -75,12 +75,22 @@ def by_segments(
     by u D: in all gamma_(2n+1) D. Where scores lie far apart, a sum of weights may be so small that
     products underflow next to it; such sentences go `by_blocks`.
     """
-    if not abs(y) * np.ptp(key.mid) <= SAFE_SPREAD:
-        query = Balls(np.full_like(key.mid, y), np.full_like(key.mid, y_rad))
-        return by_blocks(key, query, value, offsets, causal)
     x, n = key.mid[0], np.diff(offsets)
+    top, bottom = (f.reduceat(x, offsets[:-1]) for f in (np.maximum, np.minimum))
+    far = ~(abs(y) * (top - bottom) <= SAFE_SPREAD)
+    if far.any():
+        out = Balls(np.empty_like(value.mid), np.empty_like(value.rad))
+        for these in (far, ~far):
+            there, own = np.repeat(these, n), np.append(0, np.cumsum(n[these]))
+            k, v = key[:, there], value[:, there]
+            if these is far:
+                query = Balls(np.full_like(k.mid, y), np.full_like(k.mid, y_rad))
+                out[:, there] = by_blocks(k, query, v, own, causal)
+            elif len(own) > 1:
+                out[:, there] = by_segments(y, y_rad, k, k if value is key else v, own, causal)
+        return out
     most = np.maximum if y >= 0 else np.minimum
-    c = np.repeat(most.reduceat(x, offsets[:-1]), n)
+    c = np.repeat(top if y >= 0 else bottom, n)
     dx = x - c
     b = c if value is key else np.repeat(most.reduceat(value.mid[0], offsets[:-1]), n)
     dv = dx if value is key else value.mid[0] - b

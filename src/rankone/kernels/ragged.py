@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.utils.rnn import pad_sequence
 
-from rankone.arrays import Floats, Ints
+from rankone.arrays import Bools, Floats, Ints
 from rankone.errors import AttentionError
 from rankone.kernels.batched import EXACT, SWITCH, rank1_attention
 
@@ -38,8 +38,12 @@ def rank1_attention_ragged(
         same = float(query[0])
         if not causal:
             return _sequence_ids(same, key, value, offsets)
-        if abs(same) * np.ptp(key) <= SAFE_SPREAD:
+        top, bottom = (f.reduceat(key, offsets[:-1]) for f in (np.maximum, np.minimum))
+        far = ~(abs(same) * (top - bottom) <= SAFE_SPREAD)
+        if not far.any():
             return _prefix_ids(same, key, value, offsets)
+        if not far.all():
+            return _apart(far, query, key, value, offsets)
     out = np.empty_like(query)
     for length, starts in by_length(offsets, SCORES):
         at = starts[:, None] + np.arange(length)
@@ -153,6 +157,15 @@ def _sequence_ids(query: float, key: Floats, value: Floats, offsets: Ints) -> Fl
     total = np.add.reduceat(weight, offsets[:-1])
     weight *= value
     return np.repeat(np.add.reduceat(weight, offsets[:-1]) / total, np.diff(offsets))
+
+
+def _apart(far: Bools, query: Floats, key: Floats, value: Floats, offsets: Ints) -> Floats:
+    """Causal attention of sentences with scores that lie far apart, and of the others."""
+    out, lengths = np.empty_like(query), np.diff(offsets)
+    for some in (far, ~far):
+        at, own = np.repeat(some, lengths), np.append(0, np.cumsum(lengths[some]))
+        out[at] = rank1_attention_ragged(query[at], key[at], value[at], own, causal=True)
+    return out
 
 
 def _prefix_ids(query: float, key: Floats, value: Floats, offsets: Ints) -> Floats:
