@@ -7,6 +7,7 @@ frequent, and a word that is everywhere needs no more room than any other.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -117,7 +118,11 @@ def receive_ballots(own: Table, answers: list[Table]) -> Table:
 def voting(view: View, windows: Sequence[str] = tuple(VOTING)) -> dict[str, Keys]:
     """The keys of these windows for all tokens."""
     found = {name: np.empty(view.corpus.n_tokens, np.uint64) for name in windows}
-    for _, tokens, some in view.slices():
+
+    def look(what: tuple[slice, slice, View]) -> None:
+        _, tokens, some = what
         for name, keys in some.looks.voting(windows).items():
             found[name][tokens] = keys
+
+    deque(in_threads(look, view.slices()), maxlen=0)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -153,7 +154,9 @@ def look_at(
         "keys": np.empty((len(tokens), len(VOTING)), np.uint64),
     }
     sentences = np.unique(view.corpus.sentence_of[tokens])
-    for here, _, some in view.picked(sentences).slices():
+
+    def look(what: tuple[slice, slice, View]) -> None:
+        here, _, some = what
         first, last = some.numbers[[0, -1]]
         rows = np.flatnonzero((found["tokens"] >= first) & (found["tokens"] <= last))
         own = some.numbers.searchsorted(found["tokens"][rows])
@@ -161,6 +164,8 @@ def look_at(
         found["expected"][rows] = scores[own]
         for k, keys in enumerate(some.looks.voting().values()):
             found["keys"][rows, k] = keys[own]
+
+    deque(in_threads(look, view.picked(sentences).slices()), maxlen=0)
     return found
 
 
