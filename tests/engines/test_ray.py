@@ -101,8 +101,8 @@ def test_a_worker_that_is_killed_changes_nothing(engine: Engine, tmp_path: Path)
         ({"address": "cluster"}, "address cannot be 'cluster'"),
         ({"address": "http://x:1"}, "address cannot be"),
         ({"address": "127.0.0.1:99999"}, "no Ray cluster answers"),
-        ({"address": "127.0.0.1:1", "workers": 2}, "workers is for a Ray that is started here"),
-        ({"address": "127.0.0.1:1", "scratch": "."}, "scratch is for a Ray that is started here"),
+        ({"address": "127.0.0.1:1", "workers": 2}, "was not started here.* workers"),
+        ({"address": "127.0.0.1:1", "scratch": "."}, "was not started here.* scratch"),
         ({"memory": 0.1}, "memory cannot be 0.1"),
     ],
 )
