@@ -133,20 +133,22 @@ class AnyOrder:
         if not (penalty * (1 - slip) > seen * (1 + slip) * (1 + 2.0**-20)).all():
             return None
         made = cls(network, balls, heads, gold, head or head_of(narrowed(network.head, balls.out)))
-        if balls.crowds.there.any():
-            made.look_at_crowds(longest)
+        made.look_at_groups(longest)
         return made
 
-    def look_at_crowds(self, longest: int) -> None:
-        """What units of large groups may see in a run counts for what is left out of them."""
+    def look_at_groups(self, longest: int) -> None:
+        """What units may see in a run counts for what is left out of their groups."""
         at = np.array([head.value for head in self.heads])
         most = np.abs(self.balls.table[:, at]).max(0) + np.abs(self.balls.positions[:, at]).max(0)
         off = up((2 * longest + 12) * self.u / (1 - (2 * longest + 12) * self.u) * most) + TINY
         rounded = gamma(len(self.heads) + 1, self.u)
         away = float(up(np.sqrt((off**2).sum()) + rounded * np.sqrt(((most + off) ** 2).sum())))
-        self.right = away <= ROUGH
-        if self.right:
+        if away <= ROUGH:
             self.balls.doubt = Doubt(away * (1 + 2.0**-30), rounded)
+        elif self.balls.crowds.there.any():
+            self.right = False
+        else:
+            self.balls.doubt = None
 
     def over(self, gold: Ints) -> AnyOrder:
         """The same for other tokens."""

@@ -34,6 +34,7 @@ from rankone.spans import SPAN, places, spans
 
 HUGE = 2.0**400  # no square of a smaller number overflows
 HELD = 1 << 23  # numbers in the features that are evaluated at once
+PAIRS = 1 << 22  # of a token and a unit that are looked at at once
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class GatedBalls:
         if (codes == np.rint(codes)).all() and np.abs(codes).max(initial=0.0) <= 2.0**50:
             self.o_slip = 0.0
         self.crowds = Crowds(keeper, self.slopes, self.bias, self.gates)
-        self.doubt = Doubt()
+        self.doubt: Doubt | None = Doubt()  # None: all units are looked at
         self._norms()
 
     @classmethod
@@ -138,9 +139,22 @@ class GatedBalls:
         for a, b in spans(offsets, size):
             first, last = int(offsets[a]), int(offsets[b])
             starts, ids = offsets[a : b + 1] - first, token_ids[first:last]
-            moved = self.moved(ids, places(starts), starts)
-            for i in range(0, len(ids), size):  # one piece, unless a sentence is very long
-                yield self._chunk(first + i, ids, starts, i, moved[:, i : i + size])
+            where = places(starts)
+            moved = self.moved(ids, where, starts)
+            for i, j in self._pieces(ids, where, size):
+                yield self._chunk(first + i, ids, starts, i, moved[:, i:j])
+
+    def _pieces(self, ids: Ints, where: Ints, size: int) -> Iterator[tuple[int, int]]:
+        """About `size` tokens at a time, fewer where groups have many units."""
+        tokens, groups = self.keeper.groups(ids, where, self.gates, self.crowds.there)
+        units = np.bincount(tokens, np.diff(self.keeper.first)[groups], len(ids))
+        so_far, i = np.cumsum(units), 0
+        while i < len(ids):
+            before = so_far[i - 1] if i else 0.0
+            j = int(np.searchsorted(so_far, before + PAIRS, side="right"))
+            j = min(max(j, i + 1), i + size, len(ids))
+            yield i, j
+            i = j
 
     def _chunk(self, first: int, around: Ints, starts: Ints, lead: int, moved: Balls) -> GatedChunk:
         tick()
@@ -186,8 +200,14 @@ class GatedBalls:
         """z = slopes . a + bias and what the own gates give, for units of every token's group; of
         large groups only those where it may be above 0."""
         a = self._after(self.reads, ids, where, moved)
-        pairs = [self.keeper.reached(ids, where, self.gates, self.crowds.there)]
+        others = ids, where, self.gates, self.crowds.there
+        if self.crowds.plain and self.doubt is not None:
+            own = self.keeper.groups(*others)
+            pairs = [self.crowds.screened(*own, a, self.doubt)]
+        else:
+            pairs = [self.keeper.reached(*others)]
         if self.crowds.there.any():
+            assert self.doubt is not None
             pairs.append(self.crowds.reached(self.keeper.word[ids], a, self.doubt))
         token, unit = (np.concatenate(column) for column in zip(*pairs, strict=True))
         mid, sizes = self.bias[unit], np.abs(self.bias[unit])
