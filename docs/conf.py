@@ -13,7 +13,6 @@ html_title = "rankone"
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
     "api_pages",  # these four are in extensions/
     "docstrings",
@@ -29,10 +28,12 @@ nitpicky = True
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
 
+autodoc_inherit_docstrings = False  # those of torch and transformers are in their own documentation
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 
+toc_object_entries = False  # thousands of them, on every page
 html_theme = "furo"
 html_static_path = ["extensions/static"]
 html_css_files = ["rankone.css"]

@@ -84,7 +84,7 @@ def room_page(room: str) -> list[str]:
             for full, name in shown.items()
             if full.rpartition(".")[0] == module
         }
-        lines += [f".. automodule:: {module}"]
+        lines += [f".. automodule:: {module}", "   :ignore-module-all:"]  # what is imported
         if here:
             lines += [f"   :exclude-members: {', '.join(here)}"]
         lines += [""]
@@ -97,7 +97,7 @@ def room_page(room: str) -> list[str]:
 def index_page() -> list[str]:
     lines = heading("API", "=")
     lines += ["Start with the :doc:`public names <public>`. Everything else is sorted by room, see"]
-    lines += [":doc:`/architecture`.", "", ".. toctree::", "   :maxdepth: 1", "", "   public"]
+    lines += [":doc:`/architecture`.", "", ".. toctree::", "   :titlesonly:", "", "   public"]
     return [*lines, *(f"   {room}" for room in ROOMS)]
 
 

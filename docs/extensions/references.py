@@ -6,11 +6,14 @@ address of its page follows from where it is defined.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import importlib
 import inspect
 import re
 import sys
+from contextlib import suppress
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -81,13 +84,50 @@ def full_name(thing: Any, name: str) -> str:
 
 def meant(target: str, module: str | None, class_: str | None) -> tuple[str, Any]:
     """A name as it is written in a module: of what is there, or dotted from the top."""
-    for before in (f"{module}.{class_}" if module and class_ else None, module, None, "builtins"):
-        name = f"{before}.{target}" if before else target
-        try:
+    head, _, tail = target.partition(".")
+    elsewhere = imports(module).get(head) if module else None
+    for name in (
+        f"{module}.{class_}.{target}" if module and class_ else "",
+        f"{module}.{target}" if module else "",
+        target,
+        f"builtins.{target}",
+        f"{elsewhere}.{tail}".rstrip(".") if elsewhere else "",
+    ):
+        with suppress(ImportError, AttributeError, KeyError, ValueError):
             return name, imported(name)
-        except (ImportError, AttributeError, KeyError):
-            continue
     raise ImportError(target)
+
+
+@cache
+def imports(module: str) -> dict[str, str]:
+    """What the names that a module imports stand for, also those it imports for annotations only."""
+    found: dict[str, str] = {}
+    with suppress(ImportError, OSError, TypeError):
+        for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))):
+            if isinstance(node, ast.ImportFrom):
+                found |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    return found
+
+
+def at_home(_app: Any, doctree: Any) -> None:
+    """Names in signatures are those of their module: `Corpus` stands for one class, not for any."""
+    for node in list(doctree.findall(addnodes.pending_xref)):
+        if node.get("refdomain") == "py":
+            target = node["reftarget"].removesuffix("()")
+            try:
+                written, thing = meant(target, node.get("py:module"), node.get("py:class"))
+            except ImportError:
+                if not is_name(node, target):
+                    node.replace_self(node.children)
+            else:
+                node["reftarget"] = full_name(thing, written)
+                node["refspecific"] = False
+
+
+def is_name(node: Any, target: str) -> bool:
+    """Whether somebody meant a name: not a word of code between backticks, nor a piece of a type
+    that Python could not evaluate."""
+    return bool(NAME.fullmatch(target)) or (node["reftype"] != "obj" and "py:module" in node)
 
 
 def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
@@ -97,8 +137,7 @@ def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
     try:
         written, thing = meant(target, node.get("py:module"), node.get("py:class"))
     except ImportError:
-        # A word of code between backticks, which is no name. Whoever writes `rankone.x` means one.
-        return content if node["reftype"] == "obj" and not NAME.fullmatch(target) else None
+        return None if is_name(node, target) else content
     name = full_name(thing, written)
     domain = env.get_domain("py")
     for known in (name, written, name.replace("torch._C", "torch")):
@@ -141,5 +180,6 @@ def no_arguments(_gallery: Any, _script: Any) -> list[str]:
 
 def setup(app: Any) -> dict[str, bool]:
     app.connect("missing-reference", resolve)
+    app.connect("doctree-read", at_home)
     app.connect("doctree-read", link_names)
     return {"parallel_read_safe": True}
