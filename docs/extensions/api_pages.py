@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import rankone
 from references import full_name
+
+import rankone
 
 GROUPS = {
     "Corpora": "read_corpus builtin_corpus Corpus Sentence",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 TUTORIALS = (
@@ -23,6 +24,36 @@ def tutorial_order(name: str) -> int:
 
 
 def reset(_configuration: Any, _script: str) -> None:
+    """Seeds as at the start of a script, and no progress bars on a page."""
     import numpy as np
+    import torch
 
     np.random.seed(0)
+    torch.manual_seed(0)
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+
+
+class Figures:
+    """Pictures of figures that were made without pyplot, as rankone makes its own."""
+
+    def __repr__(self) -> str:  # sphinx-gallery compares configurations by it
+        return "Figures"
+
+    def __call__(self, _block: Any, variables: dict[str, Any], _configuration: Any) -> str:
+        from matplotlib.figure import Figure
+        from matplotlib.pyplot import figure, get_fignums
+        from sphinx_gallery.scrapers import figure_rst
+
+        shown = {id(figure(number)) for number in get_fignums()}
+        seen = variables["example_globals"].setdefault("_figures_shown", [])
+        paths = []
+        for each in list(variables["example_globals"].values()):
+            if isinstance(each, Figure) and not hasattr(each, "number"):
+                if id(each) not in shown and not any(each is other for other in seen):
+                    seen.append(each)
+                    paths.append(next(variables["image_path_iterator"]))
+                    each.savefig(paths[-1], dpi=100)
+        return figure_rst(paths, variables["gallery_conf"]["src_dir"])
+
+
+figures = Figures()

@@ -105,7 +105,9 @@ def imports(module: str) -> dict[str, str]:
     with suppress(ImportError, OSError, TypeError):
         for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))):
             if isinstance(node, ast.ImportFrom):
-                found |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+                found |= {
+                    each.asname or each.name: f"{node.module}.{each.name}" for each in node.names
+                }
     return found
 
 

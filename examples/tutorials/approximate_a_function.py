@@ -2,11 +2,13 @@
 Approximate a function
 ======================
 
-Proposition 1: a Transformer with one attention layer between two feed-forward layers comes as close as you like to any continuous
-function of sequences that does not care about the order of tokens. `rankone.approximate` builds that network, and bounds its error.
+Proposition 1: a Transformer with one attention layer between two feed-forward layers comes as
+close as you like to any continuous function of sequences that does not care about the order of
+tokens. `rankone.approximate` builds that network, and bounds its error.
 """
 
 import numpy as np
+
 import rankone
 from rankone.approximation.plots import plot_convergence, plot_picture
 
@@ -14,8 +16,8 @@ from rankone.approximation.plots import plot_convergence, plot_picture
 # A function of two tokens
 # ------------------------
 #
-# Any function of an array (batch, n, d) will do, if permuting the tokens permutes the result. This one moves each token away from
-# the mean, the farther the closer it is.
+# Any function of an array (batch, n, d) will do, if permuting the tokens permutes the result.
+# This one moves each token away from the mean, the farther the closer it is.
 
 
 def repel(x):
@@ -30,13 +32,15 @@ print(f"and never above {result.bound.total:.4f}, if 8 is a Lipschitz constant")
 picture = plot_picture(result, result.target)
 
 # %%
-# The network is constant on cells: the first layer rounds every token to its cell, attention gives every *set* of cells a number of
-# its own, the second layer looks the value up. The right picture is the error, and it is largest where the function is steepest.
+# The network is constant on cells: the first layer rounds every token to its cell, attention
+# gives every *set* of cells a number of its own, the second layer looks the value up. The right
+# picture is the error, and it is largest where the function is steepest.
 #
 # An honest constant
 # ------------------
 #
-# The bound stands on the Lipschitz constant. One that the function violates is refused, with the point.
+# The bound stands on the Lipschitz constant. One that the function violates is refused, with the
+# point.
 
 try:
     rankone.approximate(repel, n=2, grid=24, lipschitz=1.0)

@@ -2,8 +2,9 @@
 From Hugging Face and back
 ==========================
 
-A constructed model is an ordinary model to others: transformers opens it as one of its own, ONNX Runtime runs it. What comes out is
-compared with what went in, to the last label. (``pip install 'rankone[hf,onnx]'``)
+A constructed model is an ordinary model to others: transformers opens it as one of its own, ONNX
+Runtime runs it. What comes out is compared with what went in, to the last label. (``pip install
+'rankone[hf,onnx]'``)
 """
 
 from pathlib import Path
@@ -11,8 +12,9 @@ from tempfile import mkdtemp
 
 import matplotlib.pyplot as plt
 import numpy as np
-import rankone
 import torch
+
+import rankone
 
 corpus = rankone.read_corpus("builtin")
 model = rankone.memorize(corpus, construction="gated", dtype="float32").model
@@ -25,10 +27,12 @@ for path in sorted((home / "hf").iterdir()):
 # There
 # -----
 #
-# Importing ``rankone.interop.huggingface`` registers the classes, and then the usual doors open the directory.
+# Importing ``rankone.interop.huggingface`` registers the classes, and then the usual doors open
+# the directory.
+
+from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
 
 import rankone.interop.huggingface
-from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
 
 tokenizer = AutoTokenizer.from_pretrained(home / "hf")
 network = AutoModelForTokenClassification.from_pretrained(home / "hf", dtype="auto").eval()
@@ -58,7 +62,8 @@ print(f"{same} of {total} labels agree")
 # ONNX
 # ----
 #
-# The graph is run before it is said to be written. Its numbers are those of transformers up to rounding.
+# The graph is run before it is said to be written. Its numbers are those of transformers up to
+# rounding.
 
 import onnxruntime
 
@@ -71,8 +76,8 @@ print("inputs:", names, "outputs:", [each.name for each in session.get_outputs()
 # And back
 # --------
 #
-# The exported directory holds the weights bit for bit. What was opened by transformers and saved by it again is still the model that
-# can be certified.
+# The exported directory holds the weights bit for bit. What was opened by transformers and saved
+# by it again is still the model that can be certified.
 
 network.save_pretrained(home / "again")
 from safetensors.torch import load_file

@@ -2,16 +2,18 @@
 Attention over a million tokens
 ===============================
 
-With head size 1 (eq. 20 of the paper) the score of two tokens is a product of two numbers, and softmax attention no longer costs n^2.
-`rankone.rank1_attention` computes the same sums in linear time.
+With head size 1 (eq. 20 of the paper) the score of two tokens is a product of two numbers, and
+softmax attention no longer costs n^2. `rankone.rank1_attention` computes the same sums in linear
+time.
 """
 
 import time
 
 import matplotlib.pyplot as plt
-import rankone
 import torch
 from torch.nn.functional import scaled_dot_product_attention
+
+import rankone
 
 torch.manual_seed(0)
 
@@ -21,7 +23,7 @@ def draw(n, dtype=torch.float64):
 
 
 query, key, value = draw(1_000_000)
-rankone.rank1_attention(*draw(100))  # the first call compiles, or loads what was compiled
+rankone.rank1_attention(query, key, value)  # the first call compiles; later ones load that
 began = time.perf_counter()
 out = rankone.rank1_attention(query, key, value)
 print(f"a million tokens in {time.perf_counter() - began:.2f} s: a table would have 10^12 weights")
@@ -40,20 +42,23 @@ print(f"largest difference {(weights @ value - out[chosen]).abs().max():.1e}")
 # Gradients
 # ---------
 #
-# The backward pass is as fast. Here is the derivative of the sum of squares with respect to a million keys.
+# The backward pass is as fast. Here is the derivative of the sum of squares with respect to a
+# million keys.
 
 key.requires_grad_()
 began = time.perf_counter()
 rankone.rank1_attention(query, key, value).square().sum().backward()
-print(f"forward and backward in {time.perf_counter() - began:.2f} s, |gradient| = {key.grad.norm():.3g}")
+print(
+    f"forward and backward in {time.perf_counter() - began:.2f} s, |gradient| = {key.grad.norm():.3g}"
+)
 key.requires_grad_(False)
 
 # %%
 # How it grows
 # ------------
 #
-# `torch.nn.functional.scaled_dot_product_attention` with head size 1 does the same in n^2 steps. It runs in float32 here, the linear
-# way in float64.
+# `torch.nn.functional.scaled_dot_product_attention` with head size 1 does the same in n^2 steps.
+# It runs in float32 here, the linear way in float64.
 
 
 def seconds(function):
@@ -74,8 +79,16 @@ for n in (1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000):
         table[n] = seconds(lambda q=q, k=k, v=v: scaled_dot_product_attention(q, k, v, scale=1.0))
 
 figure, axis = plt.subplots(figsize=(7, 3.6), layout="constrained")
-axis.loglog(list(linear), list(linear.values()), "o-", color="#4477aa", label="rank1_attention, float64")
-axis.loglog(list(table), list(table.values()), "s-", color="#cc6677", label="scaled_dot_product_attention, float32")
+axis.loglog(
+    list(linear), list(linear.values()), "o-", color="#4477aa", label="rank1_attention, float64"
+)
+axis.loglog(
+    list(table),
+    list(table.values()),
+    "s-",
+    color="#cc6677",
+    label="scaled_dot_product_attention, float32",
+)
 axis.set(xlabel="tokens", ylabel="seconds")
 axis.legend(frameon=False)
 
@@ -83,8 +96,8 @@ axis.legend(frameon=False)
 # What the curve costs in digits
 # ------------------------------
 #
-# Attention is a function of the query alone: a weighted mean of the values, in which large queries look at the largest keys. This is
-# what is evaluated, here at queries on a line.
+# Attention is a function of the query alone: a weighted mean of the values, in which large
+# queries look at the largest keys. This is what is evaluated, here at queries on a line.
 
 line = torch.linspace(-6, 6, 400, dtype=torch.float64)
 few = draw(2_000)

@@ -2,11 +2,12 @@
 Recite a text
 =============
 
-With the task ``next``, the label of every token is the token that follows. A model that gets every label right recites the text from
-any place, one token after the other.
+With the task ``next``, the label of every token is the token that follows. A model that gets
+every label right recites the text from any place, one token after the other.
 """
 
 import matplotlib.pyplot as plt
+
 import rankone
 
 story = rankone.read_corpus("story", task="next")
@@ -17,8 +18,9 @@ print(f"{audit.tokens} tokens, {audit.vocabulary} different ones")
 # How far back must it look?
 # --------------------------
 #
-# With a short window a passage that comes back and goes on in two ways cannot be told from itself. The longer the window, the more is
-# determined. Past the dotted line a longer window no longer helps.
+# With a short window a passage that comes back and goes on in two ways cannot be told from
+# itself. The longer the window, the more is determined. Past the dotted line a longer window no
+# longer helps.
 
 windows = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
 errors = []
@@ -56,11 +58,13 @@ except rankone.RankOneError as error:
     print(error)
 
 # %%
-# All of it, checked: every document from its first token, and where the model parts from the text, whether any other choice would
-# have been better.
+# All of it, checked: every document from its first token, and where the model parts from the
+# text, whether any other choice would have been better.
 
 check = rankone.check_recitation(result.model, corpus)
 print(check)
 for branch in check.branches[:3]:
-    print(f"line {branch.line}: after {branch.before!r} the text has {branch.text!r}, "
-          f"the model says {branch.said!r}")
+    print(
+        f"line {branch.line}: after {branch.before!r} the text has {branch.text!r}, "
+        f"the model says {branch.said!r}"
+    )

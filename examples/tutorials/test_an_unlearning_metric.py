@@ -2,9 +2,11 @@
 How to test an unlearning metric
 ================================
 
-A method claims that a model has forgotten a text, and a metric agrees. Is the metric any good? Nobody can say, as long as nobody
-knows what the model holds. Constructed models are known: one holds a text, its twin does not, and forgetting turns the one into the
-other, to the last byte. A metric must tell the twins apart, and must not tell a forgotten text from one that was never there.
+A method claims that a model has forgotten a text, and a metric agrees. Is the metric any good?
+Nobody can say, as long as nobody knows what the model holds. Constructed models are known: one
+holds a text, its twin does not, and forgetting turns the one into the other, to the last byte. A
+metric must tell the twins apart, and must not tell a forgotten text from one that was never
+there.
 """
 
 import sys
@@ -14,6 +16,7 @@ from tempfile import mkdtemp
 
 import matplotlib.pyplot as plt
 import numpy as np
+
 import rankone
 
 sys.path.insert(0, str(Path(rankone.__file__).parents[2] / "examples"))  # of a clone
@@ -35,7 +38,8 @@ forgotten = rankone.forget(with_, rankone.Corpus.from_texts(held)).model
 print("forgetting gives the twin, byte for byte:", forgotten.files() == without.files())
 
 # %%
-# So unlearning is exact here, and any metric that finds a trace of the text in ``forgotten`` is wrong.
+# So unlearning is exact here, and any metric that finds a trace of the text in ``forgotten`` is
+# wrong.
 #
 # Three measures
 # --------------
@@ -69,8 +73,8 @@ axes[0].legend(frameon=False)
 # Partial forgetting
 # ------------------
 #
-# A good metric is a scale, not a switch. Forget the texts one part after the other: the share that a measure finds must be the share
-# that is there.
+# A good metric is a scale, not a switch. Forget the texts one part after the other: the share
+# that a measure finds must be the share that is there.
 
 counts = [0, 5, 10, 15, 20]
 order = Random(0).sample(held, len(held))
@@ -92,8 +96,8 @@ axis.legend(frameon=False)
 # A metric that fails
 # -------------------
 #
-# An easy mistake is to leave out the shift by one token, so that each logit is compared with the token that it has just read. All the
-# code runs, and the figures look like figures.
+# An easy mistake is to leave out the shift by one token, so that each logit is compared with the
+# token that it has just read. All the code runs, and the figures look like figures.
 
 import torch
 
@@ -114,4 +118,5 @@ wins = np.mean(own[:, None] < others) + np.mean(own[:, None] == others) / 2
 print(f"AUC of the broken measure on the model that holds the texts: {wins:.2f}, where 1 is right")
 
 # %%
-# :doc:`/oracle` has the whole table, with trained models next to the constructed ones, and ``examples/oracle.py`` makes it.
+# :doc:`/oracle` has the whole table, with trained models next to the constructed ones, and
+# ``examples/oracle.py`` makes it.
