@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from references import full_name
+from names import full_name
 
 import rankone
 

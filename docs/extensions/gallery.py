@@ -39,21 +39,21 @@ class Figures:
     def __repr__(self) -> str:  # sphinx-gallery compares configurations by it
         return "Figures"
 
-    def __call__(self, _block: Any, variables: dict[str, Any], _configuration: Any) -> str:
+    def __call__(self, _block: Any, variables: dict[str, Any], settings: dict[str, Any]) -> str:
         from matplotlib.figure import Figure
         from matplotlib.pyplot import figure, get_fignums
         from sphinx_gallery.scrapers import figure_rst
 
-        shown = {id(figure(number)) for number in get_fignums()}
-        seen = variables["example_globals"].setdefault("_figures_shown", [])
+        shown = [figure(number) for number in get_fignums()]  # those of pyplot have been taken
+        seen = variables["example_globals"].setdefault("_figures_shown", shown)
+        seen += shown
         paths = []
         for each in list(variables["example_globals"].values()):
-            if isinstance(each, Figure) and not hasattr(each, "number"):
-                if id(each) not in shown and not any(each is other for other in seen):
-                    seen.append(each)
-                    paths.append(next(variables["image_path_iterator"]))
-                    each.savefig(paths[-1], dpi=100)
-        return figure_rst(paths, variables["gallery_conf"]["src_dir"])
+            if isinstance(each, Figure) and each not in seen:
+                seen.append(each)
+                paths.append(next(variables["image_path_iterator"]))
+                each.savefig(paths[-1], dpi=100)
+        return figure_rst(paths, settings["src_dir"])
 
 
 figures = Figures()

@@ -1,114 +1,16 @@
-"""Names between backticks lead to their pages: ours here, those of Python, numpy and torch there.
-
-The inventories of other projects would have to be fetched. Instead a name is imported, and the
-address of its page follows from where it is defined.
-"""
+"""Names between backticks lead to their pages: ours here, those of Python, numpy and torch there."""
 
 from __future__ import annotations
 
-import ast
-import builtins
-import importlib
-import inspect
 import re
-import sys
-from contextlib import suppress
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 from docutils import nodes
+from names import address, full_name, known_as, meant
 from sphinx import addnodes
 from sphinx.util.nodes import make_refnode
 
-PYTHON = "https://docs.python.org/3/library"
-NUMPY = "https://numpy.org/doc/stable/reference"
-TORCH = "https://docs.pytorch.org/docs/stable"
-FUNCTIONS = "object type property super map filter zip enumerate reversed".split()  # and classes
 NAME = re.compile(r"(rankone|numpy|torch)(\.\w+)+(\(\))?")
-
-
-def imported(name: str) -> Any:
-    """What a dotted name stands for; AttributeError or ImportError where it stands for nothing."""
-    parts = name.split(".")
-    for cut in range(len(parts), 0, -1):
-        try:
-            found: Any = importlib.import_module(".".join(parts[:cut]))
-        except ModuleNotFoundError:
-            continue
-        for part in parts[cut:]:
-            fields = getattr(found, "__annotations__", {})
-            found = fields[part] if part in fields else getattr(found, part)
-        return found
-    raise ModuleNotFoundError(name)
-
-
-def address(name: str) -> str | None:
-    """The page of a name of Python, numpy or torch."""
-    head, _, tail = name.partition(".")
-    if hasattr(builtins, name):
-        kind = getattr(builtins, name)
-        if inspect.isclass(kind) and issubclass(kind, BaseException):
-            return f"{PYTHON}/exceptions.html#{name}"
-        page = "stdtypes" if inspect.isclass(kind) and name not in FUNCTIONS else "functions"
-        return f"{PYTHON}/{page}.html#{name}"
-    if head == "numpy":
-        thing = imported(name)
-        if name == "numpy.typing.NDArray":
-            return f"{NUMPY}/typing.html#{name}"
-        if inspect.isclass(thing) and issubclass(thing, imported("numpy.generic")):
-            return f"{NUMPY}/arrays.scalars.html#{name}"
-        return f"{NUMPY}/generated/{name}.html#{name}"
-    if head == "torch":
-        if tail == "Tensor":
-            return f"{TORCH}/tensors.html#{name}"
-        if tail in ("dtype", "device"):
-            return f"{TORCH}/tensor_attributes.html#{name}"
-        return f"{TORCH}/generated/{name}.html#{name}"
-    if head in sys.stdlib_module_names:
-        module = name.rpartition(".")[0]
-        module = module if module in ("collections.abc", "os.path") else head
-        return f"{PYTHON}/{module}.html#{name}"
-    return None
-
-
-def full_name(thing: Any, name: str) -> str:
-    """Where it is defined: `rankone.memorize` is `rankone.construct.memorize.memorize`."""
-    if isinstance(thing, ModuleType):
-        return thing.__name__
-    home, own = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
-    if home == "builtins":
-        return str(own)
-    return f"{home}.{own}" if isinstance(home, str) and isinstance(own, str) else name
-
-
-def meant(target: str, module: str | None, class_: str | None) -> tuple[str, Any]:
-    """A name as it is written in a module: of what is there, or dotted from the top."""
-    head, _, tail = target.partition(".")
-    elsewhere = imports(module).get(head) if module else None
-    for name in (
-        f"{module}.{class_}.{target}" if module and class_ else "",
-        f"{module}.{target}" if module else "",
-        target,
-        f"builtins.{target}",
-        f"{elsewhere}.{tail}".rstrip(".") if elsewhere else "",
-    ):
-        with suppress(ImportError, AttributeError, KeyError, ValueError):
-            return name, imported(name)
-    raise ImportError(target)
-
-
-@cache
-def imports(module: str) -> dict[str, str]:
-    """What the names that a module imports stand for, also those it imports for annotations only."""
-    found: dict[str, str] = {}
-    with suppress(ImportError, OSError, TypeError):
-        for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))):
-            if isinstance(node, ast.ImportFrom):
-                found |= {
-                    each.asname or each.name: f"{node.module}.{each.name}" for each in node.names
-                }
-    return found
 
 
 def at_home(_app: Any, doctree: Any) -> None:
@@ -123,13 +25,14 @@ def at_home(_app: Any, doctree: Any) -> None:
                     node.replace_self(node.children)
             else:
                 node["reftarget"] = full_name(thing, written)
-                node["refspecific"] = False
+                node.attributes.pop("refspecific", None)  # it stands for one thing now
 
 
 def is_name(node: Any, target: str) -> bool:
     """Whether somebody meant a name: not a word of code between backticks, nor a piece of a type
     that Python could not evaluate."""
-    return bool(NAME.fullmatch(target)) or (node["reftype"] != "obj" and "py:module" in node)
+    whole = re.fullmatch(r"[\w.]+", target) and node["reftype"] != "obj" and node.get("py:module")
+    return bool(NAME.fullmatch(target) or whole)
 
 
 def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
@@ -153,15 +56,6 @@ def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
     return nodes.reference("", "", content, internal=False, refuri=found) if found else content
 
 
-def known_as(name: str, target: str) -> str:
-    """numpy and torch define things in modules that are not their public homes."""
-    short = name.rpartition(".")[2]
-    for home in ("torch", "torch.nn", "numpy"):
-        if name.startswith(home.partition(".")[0]) and hasattr(imported(home), short):
-            return f"{home}.{short}"
-    return {"numpy.typing._array_like.NDArray": "numpy.typing.NDArray"}.get(name, name) or target
-
-
 def link_names(_app: Any, doctree: Any) -> None:
     """Code in a page that is the name of something here, in numpy or in torch."""
     for literal in list(doctree.findall(nodes.literal)):
@@ -174,10 +68,6 @@ def link_names(_app: Any, doctree: Any) -> None:
             )
             literal.replace_self(reference)
             reference += literal
-
-
-def no_arguments(_gallery: Any, _script: Any) -> list[str]:
-    return []
 
 
 def setup(app: Any) -> dict[str, bool]:

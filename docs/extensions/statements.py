@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from docutils import nodes
+from names import full_name, imported
+
+if TYPE_CHECKING:
+    from docutils import nodes
 
 PAPER = Path(__file__).parents[1] / "paper.md"
 
@@ -41,8 +44,6 @@ def statements(page: Path = PAPER) -> list[Statement]:
 
 def back_links() -> dict[str, list[Statement]]:
     """The statements of everything that a row names, by where it is defined."""
-    from references import full_name, imported
-
     found: dict[str, list[Statement]] = {}
     for statement in statements():
         for name in statement.names:
@@ -51,8 +52,6 @@ def back_links() -> dict[str, list[Statement]]:
 
 
 def link_back(app: Any, what: str, name: str, obj: Any, _options: Any, lines: list[str]) -> None:
-    from references import full_name
-
     if what not in ("function", "class", "module"):
         return
     own = app.rankone_statements.get(full_name(obj, name), [])
@@ -63,6 +62,8 @@ def link_back(app: Any, what: str, name: str, obj: Any, _options: Any, lines: li
 
 def anchor_rows(app: Any, doctree: nodes.document) -> None:
     """Each row of the table is a target, with the label of its statement."""
+    from docutils import nodes
+
     if app.env.docname != "paper":
         return
     table = next(iter(doctree.findall(nodes.table)))

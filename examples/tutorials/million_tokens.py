@@ -48,9 +48,8 @@ print(f"largest difference {(weights @ value - out[chosen]).abs().max():.1e}")
 key.requires_grad_()
 began = time.perf_counter()
 rankone.rank1_attention(query, key, value).square().sum().backward()
-print(
-    f"forward and backward in {time.perf_counter() - began:.2f} s, |gradient| = {key.grad.norm():.3g}"
-)
+took = time.perf_counter() - began
+print(f"forward and backward in {took:.2f} s, |gradient| = {key.grad.norm():.3g}")
 key.requires_grad_(False)
 
 # %%

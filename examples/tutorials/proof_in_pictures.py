@@ -137,9 +137,8 @@ axis.plot(sorted(gaps), ".", color=BLUE)
 axis.axhline(float(bound.log_bound) / math.log(10), color=RED, label="the bound of Lemma 1")
 axis.set(xlabel="neighbouring sets, closest first", ylabel="log10 of the distance")
 axis.legend(frameon=False)
-print(
-    f"{len(sets)} sets; closest 1e{min(gaps):.0f}, bound 1e{float(bound.log_bound) / math.log(10):.0f}"
-)
+promised = float(bound.log_bound) / math.log(10)
+print(f"{len(sets)} sets; closest 1e{min(gaps):.0f}, bound 1e{promised:.0f}")
 
 # %%
 # .. _picture-lemma-2:
