@@ -57,7 +57,9 @@ types: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/memorize.py
+	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/parts.py
 	$(BIN)/python benchmarks/gates.py
 	$(BIN)/python benchmarks/separation.py
 	$(BIN)/python benchmarks/certify.py

@@ -43,11 +43,15 @@ def zipf_text(
 def zipf_file(tokens: int, path: str, *, every_word: bool = False, seed: int = 0) -> None:
     """Write a CoNLL file of so many tokens."""
     ids, labels, ends = zipf_text(tokens, every_word=every_word, seed=seed)
+    words = np.array([f"w{word}" for word in range(int(ids.max()) + 1)], dtype=object)
+    rests = np.array(
+        [f" L{label}\n{end}" for end in ("", "\n") for label in range(9)], dtype=object
+    )
     with open(path, "w", encoding="utf-8") as file:
-        file.writelines(
-            f"w{word} L{label}\n\n" if end else f"w{word} L{label}\n"
-            for word, label, end in zip(ids.tolist(), labels.tolist(), ends.tolist(), strict=True)
-        )
+        for at in range(0, tokens, 1 << 20):  # a row is a word and the rest of the line
+            part = slice(at, at + (1 << 20))
+            rows = np.stack([words[ids[part]], rests[labels[part] + 9 * ends[part]]], axis=1)
+            file.write("".join(rows.ravel().tolist()))
 
 
 def memory(figure: str) -> int:

@@ -24,10 +24,11 @@ import rankone
 from common import SHARED
 from rankone import Corpus
 from rankone.arrays import Bools, Floats
-from rankone.audit.suspects.linear import held_out_scores
-from rankone.audit.suspects.looks import Looks
-from rankone.audit.suspects.tags import Tags
+from rankone.audit.suspects.linear import expected, train
+from rankone.audit.suspects.view import View, surveyed
 from rankone.corpus.join import join
+from rankone.corpus.parted import parted
+from rankone.engines import open_engine
 
 SHARE = 0.01  # of the tokens get a wrong label
 CORPORA = {
@@ -98,11 +99,14 @@ def _word(corpus: Corpus, labels: Any, names: list[str], token: int, _: Bools, r
 
 def probabilities(corpus: Corpus) -> Floats:
     """Of a linear model that has not seen the sentence."""
-    tags = Tags.of(corpus)
-    scores = held_out_scores(
-        Looks(corpus).linear(), tags.ids, len(tags.names), corpus.sentence_of, 1
-    )
-    chances = np.exp(scores.astype(np.float64) - scores.max(axis=1, keepdims=True))
+    whole = parted(corpus, open_engine("here"), corpus.n_tokens)
+    seen, (place,) = surveyed(whole)
+    engine = whole.engine
+    models = train(whole, engine.share(seen), [place], len(seen.names), seed=1)
+    view = View.of(seen, engine.take(whole.parts[0].columns), place)
+    weights = {name: table[name] for table in map(engine.take, models.models) for name in table}
+    scores = expected(view, engine.take(models.folds[0])["folds"], weights)
+    chances = np.exp(scores.astype(np.float64))
     return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
 

@@ -82,7 +82,7 @@ def test_other_tools_are_imported_in_one_room() -> None:
 def test_names_to_choose_from_are_those_of_the_tables() -> None:
     from rankone import choices
     from rankone.construct.constructions import CONSTRUCTIONS
-    from rankone.corpus.read import READERS
+    from rankone.corpus.layouts import READERS
     from rankone.corpus.tasks import TASKS
     from rankone.nn.kinds import ATTENTIONS, FEEDFORWARDS
 

@@ -55,7 +55,8 @@ class Target(NamedTuple):
 def corpus(_: Path) -> Target:
     """Every reader; the first byte chooses how, the rest is the file."""
     from rankone import inspect, read_corpus
-    from rankone.corpus.read import READERS, read_like
+    from rankone.corpus.layouts import READERS
+    from rankone.corpus.read import read_like
 
     formats = ("auto", *READERS)
     options = (

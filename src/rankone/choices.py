@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Format = Literal["auto", "conll", "conllu", "tsv", "jsonl", "text"]  # layout of a file
+Format = Literal["auto", "conll", "conllu", "tsv", "jsonl", "text", "parquet"]  # layout of a file
 Scheme = Literal["keep", "iob2", "auto"]  # how entity tags are written
 Task = Literal["tags", "next", "class"]  # what a corpus asks for
 Attention = Literal["rank1", "softmax", "hardmax"]

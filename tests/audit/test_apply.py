@@ -20,7 +20,7 @@ import rankone
 from rankone.audit.apply import Applied, apply
 from rankone.audit.locate import line_spans
 from rankone.audit.rows import ReviewRow, rows_of_audit, write_rows
-from rankone.corpus.source import read_lines
+from rankone.corpus.blocks import read_lines
 from rankone.errors import CorpusError, OutputError, RowsError, SettingError
 
 Sentences = list[list[tuple[str, str]]]  # of tokens and labels

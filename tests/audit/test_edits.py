@@ -15,6 +15,7 @@ from rankone.audit.suspects.edits import (
     NEVER,
     _candidates,
     best_edits,
+    follow_counts,
     follow_odds,
 )
 from rankone.audit.suspects.tags import Tags
@@ -73,7 +74,7 @@ def test_without_steps_every_edit_is_one_token() -> None:
 def test_how_likely_labels_follow_each_other() -> None:
     corpus = corpus_of(["O", "B-X", "I-X", "O"], ["B-Y", "O"])
     tags = Tags.of(corpus)
-    odds = follow_odds(corpus, tags)
+    odds = follow_odds(follow_counts(corpus, tags), tags.names)
     number = {name: i for i, name in enumerate(tags.names)}
     inner = number["I-X"]
     allowed = {number["B-X"], inner}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import pytest
 
 import rankone
 from rankone import Corpus, RankOneError, inspect
-from rankone.audit.suspects.find import blend
-from rankone.audit.suspects.linear import held_out_scores
-from rankone.audit.suspects.looks import Looks
+from rankone.arrays import Floats
+from rankone.audit.suspects.expectation import SHARES, Expectation, Expected, misfit, mix
 from rankone.audit.suspects.tags import Tags
+from rankone.audit.suspects.view import View, surveyed
+from rankone.audit.suspects.votes import Numbers, Scores
+from rankone.corpus.parted import parted
+from rankone.engines import open_engine
 
 PEOPLE = "Anna Bruno Clara David Emma Felix Greta Hugo".split()
 PLACES = "Oslo Paris Quito Rome Sofia Tokyo Vienna York".split()
@@ -169,6 +173,10 @@ def test_a_model_that_knows_nothing_has_no_say() -> None:
     assert [s.line for s in found] == [s.line for s in inspect(corpus, suspects=5).suspects]
 
 
+def blend(one: Scores, two: Scores, labels: Numbers) -> Scores:
+    return mix(one, two, SHARES[int(misfit(one, two, labels).argmin())])
+
+
 def test_two_models_are_blended_by_what_they_explain() -> None:
     labels = np.tile([0, 1], 100).astype(np.int32)
     good = np.where(np.eye(2)[labels] > 0, 0.8, 0.2)
@@ -188,19 +196,21 @@ def test_no_token_is_judged_by_its_own_sentence() -> None:
         planted(40, ["B-PER", "O", "O", "B-LOC", "O"]),
         planted(40, ["O", "O", "O", "O", "O"]),
     )
-    scores = [
-        held_out_scores(
-            Looks(c).linear(),
-            Tags.of(one).ids if c is one else _renamed(two, one),
-            4,
-            c.sentence_of,
-            0,
-        )
-        for c in (one, two)
-    ]
+    scores = [expected(one), expected(replace(one, label_ids=_renamed(two, one)))]
     a, b = one.offsets[40:42]
     assert (scores[0][a:b] == scores[1][a:b]).all()
     assert (scores[0] != scores[1]).any()
+
+
+def expected(corpus: Corpus) -> Floats:
+    whole = parted(corpus, open_engine("here"), corpus.n_tokens)
+    seen, (place,) = surveyed(whole)
+    ground, engine = whole.engine.share(seen), whole.engine
+    tags = Tags.of(corpus)
+    folds, models, _, _ = Expectation.of(whole, ground, [place], tags, None).of_part(0)
+    view = View.of(seen, engine.take(whole.parts[0].columns), place)
+    model = Expected.of(engine.take(folds), [engine.take(ref) for ref in models], None, 0.0)
+    return model.scores(view, slice(None), slice(None))
 
 
 def _renamed(corpus: Corpus, like: Corpus) -> np.ndarray:

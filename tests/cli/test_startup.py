@@ -15,8 +15,8 @@ from rankone import cli
 from rankone.cli import COMMANDS, lazy
 
 HEAVY = set(
-    "numpy torch numba safetensors flint matplotlib jaxtyping tensorboard transformers accelerate "
-    "datasets onnx onnxruntime onnxscript sklearn".split()
+    "numpy torch numba pyarrow safetensors flint matplotlib jaxtyping tensorboard transformers "
+    "accelerate datasets onnx onnxruntime onnxscript sklearn".split()
 )
 FRONT = {"rankone", "rankone.errors", "rankone.cli", "rankone.cli.lazy"}
 SHARED = ("options", "bundles")  # by all commands

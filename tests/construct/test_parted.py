@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 import corpora
 import rankone
 from rankone import Corpus
+from rankone.construct import verify
 from rankone.construct.gated import units
+from rankone.construct.parted import check as parted_check
 from rankone.construct.parted import draw as parted_draw
 from rankone.construct.verify import sample_tokens, worst_tokens
 from rankone.corpus.parted import parted
@@ -182,3 +184,29 @@ def test_the_worst_tokens_are_those_of_parts(errors: list[int], count: int, size
 def test_a_sample_leaves_out_what_is_not_asked() -> None:
     errors = np.array([-np.inf, 0.1, -np.inf, 0.3, 0.2])
     assert sample_tokens(errors, np.random.default_rng(0)).tolist() == [1, 3, 4]
+
+
+def test_the_network_as_written_runs_the_same_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with the largest errors and others at random, of all tokens that are asked."""
+    ran: list[list[tuple[int, int]]] = []
+    whole = verify.dense_outputs
+
+    def watched(network: Any, corpus: Corpus, tokens: Any, wanted: Any, *rest: Any) -> Any:
+        ran.append(list(zip(corpus.lines[tokens].tolist(), wanted.tolist(), strict=True)))
+        return whole(network, corpus, tokens, wanted, *rest)
+
+    monkeypatch.setattr(verify, "SAMPLE", 80)
+    monkeypatch.setattr(verify, "LEAST", 80)
+    monkeypatch.setattr(verify, "dense_outputs", watched)
+    monkeypatch.setattr(parted_check, "dense_outputs", watched)
+    rng = np.random.default_rng(1)
+    labels = np.array(["_", "x", "y"])
+    rows = [
+        ([f"w{w}" for w in rng.integers(0, 9, n)], labels[rng.integers(0, 3, n)].tolist())
+        for n in rng.integers(1, 9, 80)
+    ]
+    same(tasks_of(rows), 60, 2)
+    one, other = ran
+    assert one == other
+    assert len(one) == 80
+    assert min(wanted for _, wanted in one) >= 0

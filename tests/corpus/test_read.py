@@ -403,15 +403,16 @@ word = st.text(
 def test_what_is_written_as_tsv_or_json_is_read_back(
     sentences: list[list[tuple[str, str]]],
 ) -> None:
-    from rankone.corpus.columns import read_tsv
-    from rankone.corpus.jsonlines import read_jsonlines
+    from rankone.corpus.layouts import rows_of
     from rankone.corpus.rows import Choice
 
     pairs = [([w for w, _ in s], [t for _, t in s]) for s in sentences]
     tsv = "\n".join("".join(f"{w}\t{t}\n" for w, t in s) for s in sentences).split("\n")
     lines = [json.dumps({"tokens": words, "labels": tags}) for words, tags in pairs]
     expected = [(w, t) for s in sentences for w, t in s]
-    for rows in (read_tsv(tsv, "tsv", Choice()), read_jsonlines(lines, "json", Choice())):
+    for rows in (
+        rows_of(read, kind, "made", Choice()) for kind, read in (("tsv", tsv), ("jsonl", lines))
+    ):
         assert list(zip(rows.tokens, rows.labels, strict=True)) == expected
         assert len(rows.starts) == len(sentences)
 

@@ -77,7 +77,7 @@ def test_a_packed_tsv_file_goes_by_the_names_of_its_columns(tmp_path: Path) -> N
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(source, "most_bytes", lambda: most)
+    monkeypatch.setattr(source, "most_bytes", lambda _: most)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -116,8 +116,9 @@ def test_a_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_limit_is_a_share_of_the_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert 0 < memory.installed() <= real
-    monkeypatch.setattr(source, "installed", lambda: 3200)
+    monkeypatch.setattr(source, "installed", lambda: 2800)
     assert source.most_bytes() == 100
+    assert source.most_bytes(source.TEXTS) == 53
 
 
 def test_memory_is_that_of_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +134,7 @@ def test_memory_is_that_of_the_container(monkeypatch: pytest.MonkeyPatch) -> Non
     assert memory.installed() == 8 * 10**9
 
 
-@pytest.mark.parametrize("given", [3, None, b"c.conll", ["a"]])
+@pytest.mark.parametrize("given", [3, None, b"c.conll", [3], {"a": 1}])
 def test_what_is_not_a_path_is_refused(given: Any) -> None:
     with pytest.raises(CorpusError, match="a file cannot be named by") as caught:
         rankone.read_corpus(given)

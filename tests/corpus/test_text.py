@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import rankone
 from rankone import Corpus
-from rankone.corpus.read import ASSUMED, read_like
+from rankone.corpus.read import read_like
+from rankone.corpus.reading import ASSUMED
 from rankone.corpus.text import SEEN
 from rankone.errors import CorpusError, RankOneError, SettingError
 

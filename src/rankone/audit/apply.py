@@ -13,12 +13,14 @@ from rankone.audit.fit import AGAIN, fit, label_of, own_rows
 from rankone.audit.locate import LabelPlaces
 from rankone.audit.rows import ReviewRow, read_rows
 from rankone.choices import Format, Scheme
+from rankone.corpus.blocks import MARK, lines_of
 from rankone.corpus.builtin import is_builtin
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.read import READERS, guess, read_corpus
+from rankone.corpus.layouts import guess, rows_of
+from rankone.corpus.read import read_corpus
 from rankone.corpus.rows import Choice, Column
 from rankone.corpus.schemes import as_iob1
-from rankone.corpus.source import MARK, lines_of, read_data
+from rankone.corpus.source import read_data
 from rankone.errors import CorpusError, RowsError, SettingError
 from rankone.files import write_file
 
@@ -82,6 +84,12 @@ def apply(
     choice = Choice(token_column, label_column).checked()
     layout: dict[str, Any] = {"token_column": choice.token, "label_column": choice.label}
     stored = read_corpus(path, format=format, **layout)
+    if stored.format == "parquet":
+        raise SettingError(
+            "Parquet is not text",
+            where=os.fspath(path),
+            remedy="correct the file that it was made of",
+        )
     seen = stored
     if scheme != "keep" or lower:
         seen = read_corpus(path, format=format, scheme=scheme, lower=lower, **layout)
@@ -149,7 +157,7 @@ def _check(
     expected = [labels.get(i, stored.label_names[label]) for i, label in ids]
     try:
         kind = guess(stored.source, lines) if format == "auto" else format
-        rows = READERS[kind](lines, stored.source, choice)
+        rows = rows_of(lines, kind, stored.source, choice)
     except CorpusError as error:
         problem = f"with these labels it could not be read ({error.what})"
         raise RowsError(problem, where=error.where, remedy=OTHERS) from None

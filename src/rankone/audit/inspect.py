@@ -20,15 +20,18 @@ from rankone.corpus.contexts import by_sequence
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.distributions import fit_distributions
 from rankone.corpus.join import join
+from rankone.corpus.joined import join_parts
+from rankone.corpus.parted import PartedCorpus, parted
 from rankone.corpus.read import as_corpus
 from rankone.corpus.rows import Column
 from rankone.corpus.tallies import best_targets
 from rankone.corpus.tasks import asks_next, of_texts
+from rankone.engines import open_engine
 from rankone.errors import SettingError
 from rankone.progress import Progress
 
-Given = Corpus | str | os.PathLike[str] | Iterable[Any]
-ALONE = (str, os.PathLike, Corpus)
+Given = Corpus | PartedCorpus | str | os.PathLike[str] | Iterable[Any]
+ALONE = (str, os.PathLike, Corpus, PartedCorpus)
 
 
 def inspect(
@@ -45,9 +48,10 @@ def inspect(
     """Count, compute the best that any model could do, and list what is wrong with the labels.
 
     Takes whatever `memorize` takes (a corpus, a path, sentences, a dataset, a data frame), or a
-    list of paths or corpora, which are read as one. `against` are other splits: sentences that
-    leak, rows that contradict each other across files. `suspects` is how many of the tokens most
-    likely to be mislabelled to list, and `above` a score above which all are listed; the other
+    list of paths or corpora, which are read as one; also corpora in parts that one engine keeps,
+    which need not fit in memory (`rankone.corpus.parted`). `against` are other splits: sentences
+    that leak, rows that contradict each other across files. `suspects` is how many of the tokens
+    most likely to be mislabelled to list, and `above` a score above which all are listed; the other
     splits vote too. `probabilities` are those of any model, one row per token of the corpus and one
     column per label, in the order of ``corpus.label_names``.
 
@@ -58,6 +62,8 @@ def inspect(
     if suspects < 0 or (probabilities is not None and not looked_for):
         what = f"suspects={suspects}" + (" with probabilities" if probabilities is not None else "")
         raise SettingError(what, remedy="give the number of suspects to list, 1 or more")
+    if any(isinstance(item, PartedCorpus) for item in (*_several(corpus), *_several(against))):
+        return _of_parts(corpus, against, suspects, above, probabilities, progress)
     own = join(_corpora(corpus, token_column, label_column) or [as_corpus([])])
     if looked_for and of_texts(own.task):
         what = f"suspects are single labels of tokens, which the task {own.task!r} does not have"
@@ -85,7 +91,8 @@ def inspect(
             given = fit_distributions(np.asarray(given), own.label_names, own, "probabilities")
         progress("suspects", 0.0)
         started = time.perf_counter()
-        found = find_suspects(whole, own.n_tokens, suspects, given, above=above)
+        at_once = parted(whole, open_engine("here"), whole.n_tokens)
+        found = find_suspects(at_once, own.n_tokens, suspects, given, above=above)
         seconds["suspects"] = time.perf_counter() - started
     return Audit(**figures, against=tuple(comparisons), suspects=found, seconds=seconds)
 
@@ -93,10 +100,35 @@ def inspect(
 def _corpora(
     given: Given | Sequence[Given], token_column: Column | None, label_column: Column | None
 ) -> list[Corpus]:
+    return [unmarked(as_corpus(item, token_column, label_column)) for item in _several(given)]
+
+
+def _several(given: Given | Sequence[Given]) -> Sequence[Any]:
     """One corpus or several: a list of paths and corpora is several, of anything else sentences."""
     several = isinstance(given, list | tuple) and all(isinstance(item, ALONE) for item in given)
-    items: Any = given if several else [given]
-    return [unmarked(as_corpus(item, token_column, label_column)) for item in items]
+    return given if several else [given]  # type: ignore[return-value]
+
+
+def _of_parts(
+    corpus: Any,
+    against: Any,
+    suspects: int,
+    above: float | None,
+    probabilities: Floats | None,
+    progress: Progress,
+) -> Audit:
+    from rankone.audit.parted.inspect import inspect_parts
+
+    own, others = [*_several(corpus)], [*_several(against)]
+    engines = {getattr(each, "engine", None) for each in (*own, *others)}
+    if len(engines) > 1 or probabilities is not None:
+        what = "probabilities" if len(engines) == 1 else "corpora in memory, or of another engine"
+        raise SettingError(
+            f"a corpus in parts does not go with {what}",
+            where=own[0].source if isinstance(own[0], PartedCorpus) else None,
+            remedy="read all of it into memory, or all of it with one engine and files alone",
+        )
+    return inspect_parts(join_parts(own), others, suspects, above, progress)
 
 
 def _conflicts_across(whole: Corpus, own: Bools) -> tuple[Conflict, ...]:

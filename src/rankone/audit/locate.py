@@ -6,9 +6,9 @@ import json
 import re
 from functools import lru_cache
 
+from rankone.corpus.blocks import MARK
 from rankone.corpus.columns import CONLLU_COLUMNS, blank, first_row
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.source import MARK
 
 Span = tuple[int, int]  # first character, and the one behind the last
 NUMBER = re.compile("-?(0|[1-9][0-9]{0,17})")

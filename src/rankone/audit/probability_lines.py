@@ -9,11 +9,11 @@ from itertools import zip_longest
 import numpy as np
 
 from rankone.arrays import Floats
+from rankone.corpus.blocks import read_lines
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.distributions import check_columns
 from rankone.corpus.label_columns import named
 from rankone.corpus.rows import DOCSTART
-from rankone.corpus.source import read_lines
 from rankone.documents import parse_document
 from rankone.errors import ProbabilityError
 from rankone.plural import plural

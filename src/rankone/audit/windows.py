@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +26,7 @@ class Neighbourhood:
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
         self.size = corpus.n_tokens
+        self._moved: dict[tuple[int, int], tuple[Ints, Ints]] = {}
 
     @cached_property
     def behind(self) -> Ints:
@@ -38,16 +38,13 @@ class Neighbourhood:
         """The column as seen from `shift` places before; -1 and -2 where the sentence has ended."""
         if shift == 0:
             return column
-        moved = np.full(self.size, -1 if shift < 0 else -2)
-        inside = self.corpus.positions >= -shift if shift < 0 else self.behind >= shift
-        moved[inside] = column[np.flatnonzero(inside) + shift]
+        moved, known = self._moved.get((id(column), shift), (None, None))
+        if moved is None or known is not column:
+            moved = np.full(self.size, -1 if shift < 0 else -2)
+            inside = self.corpus.positions >= -shift if shift < 0 else self.behind >= shift
+            moved[inside] = column[np.flatnonzero(inside) + shift]
+            self._moved[id(column), shift] = moved, column
         return moved
-
-    def by_word(self, of_word: Callable[[str], str]) -> Ints:
-        """A number for what a function makes of each word: equal for equal values."""
-        numbers: dict[str, int] = {}
-        of_all = [numbers.setdefault(of_word(w), len(numbers)) for w in self.corpus.vocabulary]
-        return np.array(of_all, dtype=np.int64)[self.corpus.token_ids]
 
     def window(self, first: int, last: int, column: Ints | None = None) -> Keys:
         """The words from `first` to `last` places after the token, as one key."""

@@ -101,6 +101,16 @@ def _check_text(given: Given, reading: TextReading, gate: Gate | None) -> None:
             )
 
 
+def check_parts(given: Given, rows: Path | None) -> None:
+    """Refuse what needs the whole corpus in memory."""
+    for option, chosen in (("--probabilities", given.probabilities), ("--apply", rows)):
+        if chosen is not None:
+            raise SettingError(
+                f"{option} needs the whole corpus in memory",
+                remedy=f"leave out {option}, or memory and engine (--memory, --scratch, --engine)",
+            )
+
+
 def check_listed(audit: Audit, gate: Gate) -> None:
     """No comparison with a baseline if not all conflicts are listed: others could take their
     places."""

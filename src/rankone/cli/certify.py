@@ -1,4 +1,4 @@
-"""rankone certify DIR FILE"""
+"""rankone certify DIR FILE..."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @bundled
 def certify(
     model: options.ModelDirectory,
-    file: options.File,
+    files: options.Files,
     check: Annotated[
         Path | None, option("Check this certificate again and write nothing.", "CERTIFICATE")
     ] = None,
@@ -70,9 +70,10 @@ def certify(
         how = {"labelled": True, **layout.arguments()}
         corpus: Corpus | PartedCorpus
         if engines.given:
-            corpus = in_parts(loaded, file, stack.enter_context(engines.open()), how)
+            engine = stack.enter_context(engines.open())
+            corpus = in_parts(loaded, files, engine, how, progress)
         else:
-            corpus = loaded.read(file, **how)
+            corpus = loaded.read(files, **how)
         if old is not None:
             checked = check_certificate(
                 old, loaded, corpus, forgotten=forgotten, seconds=seconds, progress=progress

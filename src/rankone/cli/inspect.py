@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,21 +15,15 @@ from rankone.cli.bundles import bundled
 
 if TYPE_CHECKING:
     from rankone.audit.gate import Failure
+    from rankone.engines import Engine
+    from rankone.progress import Progress
 
 GATE = "Failing a job"
 
 
 @bundled
 def inspect(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE",
-            help="Corpus, plain or gzipped; several files are read as one. - is standard input; "
-            "`builtin`, `toy` and `story` are built in.",
-            show_default=False,
-        ),
-    ],
+    files: options.Files,
     against: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,6 +79,7 @@ def inspect(
     ] = None,
     *,
     reading: options.TextReading,
+    engines: options.Engines,
     output: options.Output,
 ) -> None:
     """Find contradicting rows, leaks, likely errors, and the best possible score.
@@ -95,6 +92,8 @@ def inspect(
     given = audit_settings.Given(
         tuple(files), tuple(against or ()), suspects, probabilities, fail_on, baseline, rows, out
     )
+    if engines.given:
+        audit_settings.check_parts(given, apply)
     if apply is not None:
         _correct(files[0], apply, audit_settings.check_apply(given, apply), reading, output)
         return
@@ -102,23 +101,20 @@ def inspect(
     from rankone.audit.baseline import Baseline
     from rankone.audit.inspect import inspect
     from rankone.cli import audit_tables, console
-    from rankone.corpus import join, read_corpus
-    from rankone.corpus.read import read_other
     from rankone.files import write_file
 
-    with console.working("read", output) as progress:
+    with contextlib.ExitStack() as stack, console.working("read", output) as progress:
         known = None if baseline is None else Baseline.read(baseline)
-        how, parts = reading.arguments(), [*given.files, *given.against]
-        corpora = [read_corpus(parts[0], **how)]
-        for i, other in enumerate(parts[1:], 1):
-            progress("read", i / len(parts))
-            corpora.append(read_other(other, **how))
-        own, others = join(corpora[: len(files)]), corpora[len(files) :]
+        engine = stack.enter_context(engines.open()) if engines.given else None
+        corpora = _read([*given.files, *given.against], reading, engine, progress)
+        own, others = corpora[: len(files)], corpora[len(files) :]
         chances, remarks = None, list[str]()
         if probabilities is not None:
             from rankone.audit.probabilities import read_probabilities
+            from rankone.corpus import join
 
-            chances = read_probabilities(probabilities, own, remark=remarks.append)
+            own = [join(own)]
+            chances = read_probabilities(probabilities, own[0], remark=remarks.append)
         audit = inspect(
             own,
             against=others,
@@ -147,6 +143,27 @@ def inspect(
     )
     if failures:
         _fail(failures, fail_on, err=output.silent)
+
+
+def _read(
+    files: Sequence[str], reading: options.TextReading, engine: Engine | None, progress: Progress
+) -> list[Any]:
+    """A corpus of each file, in parts if there is an engine; built-in ones have no layout."""
+    from rankone.corpus.builtin import is_builtin
+    from rankone.corpus.read import LAYOUT, read_corpus
+    from rankone.corpus.read_parts import read_parts
+
+    found, how = list[Any](), reading.arguments()
+    for i, file in enumerate(files):
+        progress("read", i / len(files))
+        if i and is_builtin(file):
+            mine = {key: value for key, value in how.items() if key not in LAYOUT}
+        else:
+            mine = how
+        found.append(
+            read_corpus(file, **mine) if engine is None else read_parts(file, engine, **mine)
+        )
+    return found
 
 
 def _fail(failures: tuple[Failure, ...], asked: str | None, *, err: bool) -> None:

@@ -1,7 +1,8 @@
-"""rankone memorize FILE --out DIR --hf DIR"""
+"""rankone memorize FILE... --out DIR --hf DIR"""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -15,6 +16,8 @@ from rankone.plural import plural
 
 if TYPE_CHECKING:
     from rankone.construct import Memorized
+    from rankone.corpus import Corpus
+    from rankone.corpus.parted import PartedCorpus
 
 SHOWN = 10
 
@@ -61,7 +64,7 @@ class Building:
 
 @bundled
 def memorize(
-    file: options.File,
+    files: options.Files,
     out: Annotated[Path | None, options.out("DIR", "Write the model directory here.")] = None,
     hf: Annotated[
         Path | None,
@@ -70,18 +73,28 @@ def memorize(
     *,
     building: Building,
     reading: options.TextReading,
+    engines: options.Engines,
     output: options.Output,
 ) -> None:
     """Build a one-layer rank-1 Transformer that labels every token of the file right."""
     from rankone.cli import console
 
-    with console.working("start", output) as progress:
+    with contextlib.ExitStack() as stack, console.working("start", output) as progress:
         _check_places(out, hf)
         from rankone.construct import memorize
         from rankone.corpus import read_corpus
 
         progress("read", 0.0)
-        corpus = read_corpus(file, **reading.arguments())
+        corpus: Corpus | PartedCorpus
+        if engines.given:
+            from rankone.construct.parted.steps import check_settings_of_parts
+            from rankone.corpus.read_parts import read_parts
+
+            check_settings_of_parts(building.construction, vars(building), reading.task)
+            engine = stack.enter_context(engines.open())
+            corpus = read_parts(files, engine, progress=progress, **reading.arguments())
+        else:
+            corpus = read_corpus(files, **reading.arguments())
         result = memorize(corpus, **vars(building), progress=progress)
         hub = None
         if hf is not None:
@@ -91,17 +104,17 @@ def memorize(
             certificate = certify(result.model, corpus, progress=progress)
             hub = prepare_hf(result.model, hf, report=result.to_json(), certificate=certificate)
         progress("write", 0.0)
-        files = [] if out is None else result.save(out)
+        saved = [] if out is None else result.save(out)
         written = None if hub is None else hub.write()
     remarks = list(result.remarks)
     if written is not None:
-        files += written.files
+        saved += written.files
         remarks += written.remarks
     console.report(
         output,
         {**result.to_json(), "remarks": remarks},
         lambda: _show(result, remarks, reading.scheme),
-        files,
+        saved,
         otherwise="Nothing written: no --out DIR, no --hf DIR.",
     )
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -12,6 +15,8 @@ import typer
 from rankone import choices
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rankone.engines import Engine
 
 OUTPUT = "Output"
@@ -37,8 +42,17 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Corpus, plain or gzipped; - is standard input; `builtin`, `toy` and `story` are "
-        "built in.",
+        help="Corpus, plain or packed (gzip, zstd), or a directory or pattern; - is standard "
+        "input; `builtin`, `toy` and `story` are built in.",
+        show_default=False,
+    ),
+]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Corpus, plain or packed (gzip, zstd); several files, a directory or a pattern are "
+        "read as one. - is standard input; `builtin`, `toy` and `story` are built in.",
         show_default=False,
     ),
 ]
@@ -161,12 +175,18 @@ class Engines:
         """Whether the corpus is to be processed in parts."""
         return any(value is not None for value in vars(self).values())
 
-    def open(self) -> Engine:
-        """The engine; close it."""
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Engine]:
+        """The engine. What it keeps goes in the end, also when the process is ended (SIGTERM)."""
         from rankone.engines import open_engine
 
         settings = dict(vars(self))
-        return open_engine(settings.pop("engine"), **settings)
+        before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        try:
+            with open_engine(settings.pop("engine"), **settings) as engine:
+                yield engine
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
 
 @dataclass(frozen=True)

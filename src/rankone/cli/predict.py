@@ -1,4 +1,4 @@
-"""rankone predict DIR FILE"""
+"""rankone predict DIR FILE..."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @bundled
 def predict(
     model: options.ModelDirectory,
-    file: options.File,
+    files: options.Files,
     out: Annotated[
         Path | None, options.out("PATH", "Write labels here (default: standard output).")
     ] = None,
@@ -58,19 +58,19 @@ def predict(
                 from rankone.nn.parted_scores import predict_parts
 
                 engine = stack.enter_context(engines.open())
-                parts = in_parts(loaded, file, engine, layout.arguments())
+                parts = in_parts(loaded, files, engine, layout.arguments(), progress)
                 found = predict_parts(loaded, parts, partial(progress, "predict"))
             else:
                 from rankone.nn.classified import classify
                 from rankone.nn.scores import predict
 
-                corpus = loaded.read(file, **layout.arguments())
+                corpus = loaded.read(files, **layout.arguments())
                 progress("predict", 0.0)
                 found = (classify if loaded.task.whole else predict)(loaded, corpus)
         if out is not None:
-            files = found.save(out)
+            saved = found.save(out)
             if output.json:
-                console.print_json({**found.to_json(), "files": list(map(str, files))})
+                console.print_json({**found.to_json(), "files": list(map(str, saved))})
         elif output.json:
             console.print_json({**found.to_json(), **found.listed()})
         elif not output.quiet:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from rankone.construct import (
-    kajitsuka2024,
-    kajitsuka2025,
-    kim2023,
-    madden2024,
-    mahdavi2023,
-    yun2020,
-)
-from rankone.construct.exact import Build, in_float64
 from rankone.construct.gated.draw import draw_gated
 from rankone.construct.line.draw import draw_line
 from rankone.construct.problem import Draw
+
+if TYPE_CHECKING:
+    from rankone.construct.exact import Build
 
 
 @dataclass(frozen=True)
@@ -37,35 +33,61 @@ class Construction:
     distributions: bool = False
 
 
+def of_paper(name: str, *settings: str) -> Any:
+    """The function "MODULE.NAME" of a paper's module, which is imported when it is first called;
+    with `settings`, the function that it returns for them."""
+
+    def call(*given: Any) -> Any:
+        module, _, own = name.partition(".")
+        function = getattr(import_module(f"rankone.construct.{module}"), own)
+        return (function(*settings) if settings else function)(*given)
+
+    return call
+
+
+def in_float64(build: Build) -> Draw:
+    """The float64 version of exact weights."""
+
+    def draw(*given: Any) -> Any:
+        from rankone.construct.exact import in_float64
+
+        return in_float64(build)(*given)
+
+    return draw
+
+
 # In the order of their papers. To add one: write its builds, and its name in choices.
 CONSTRUCTIONS: dict[str, Construction] = {
     "yun2020": Construction(
         "Yun, Bhojanapalli, Rawat, Reddi and Kumar 2020",
         "two heads shift one grid value per layer, one feed-forward layer per context",
-        in_float64(yun2020.build_hardmax),
-        {"hardmax": yun2020.build_hardmax, "softmax": yun2020.build_softmax},
+        in_float64(of_paper("yun2020.build_hardmax")),
+        {
+            "hardmax": of_paper("yun2020.build_hardmax"),
+            "softmax": of_paper("yun2020.build_softmax"),
+        },
     ),
     "kim2023": Construction(
         "Kim, Kim and Mozafari 2023",
         "one layer per token finds the next largest, then bit extraction",
-        in_float64(kim2023.build),
-        {"": kim2023.build},
+        in_float64(of_paper("kim2023.build")),
+        {"": of_paper("kim2023.build")},
     ),
     "mahdavi2023": Construction(
         "Mahdavi, Liao and Thrampoulidis 2023",
         "many heads in one layer, no feed-forward layer",
-        in_float64(mahdavi2023.build),
-        {"full-rank": mahdavi2023.build, "rank-1": mahdavi2023.build_rank1},
+        in_float64(of_paper("mahdavi2023.build")),
+        {"full-rank": of_paper("mahdavi2023.build"), "rank-1": of_paper("mahdavi2023.build_rank1")},
         takes=frozenset({"causal"}),
     ),
     "kajitsuka2024": Construction(
         "Kajitsuka and Sato 2024, Corollaries 1 and 2",
         "one rank-1 head, one hidden unit per context",
-        kajitsuka2024.draw_practical,
+        of_paper("kajitsuka2024.draw_practical"),
         {
-            "paper": kajitsuka2024.build_grade("paper", "shared"),
-            "tight": kajitsuka2024.build_grade("tight", "shared"),
-            "tight-separate": kajitsuka2024.build_grade("tight", "separate"),
+            "paper": of_paper("kajitsuka2024.build_grade", "paper", "shared"),
+            "tight": of_paper("kajitsuka2024.build_grade", "tight", "shared"),
+            "tight-separate": of_paper("kajitsuka2024.build_grade", "tight", "separate"),
             "practical": None,
         },
         takes=frozenset({"vectors", "causal", "head_size"}),
@@ -73,21 +95,24 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "kajitsuka2024-deep": Construction(
         "Kajitsuka and Sato 2024, Remark 2",
         "one rank-1 head, then bit extraction",
-        in_float64(kajitsuka2024.build_deep),
-        {"": kajitsuka2024.build_deep},
+        in_float64(of_paper("kajitsuka2024.build_deep")),
+        {"": of_paper("kajitsuka2024.build_deep")},
         takes=frozenset({"causal"}),
     ),
     "kajitsuka2025": Construction(
         "Kajitsuka and Sato 2025",
         "bit extraction, uniform attention, bit extraction",
-        in_float64(kajitsuka2025.build),
-        {"": kajitsuka2025.build},
+        in_float64(of_paper("kajitsuka2025.build")),
+        {"": of_paper("kajitsuka2025.build")},
     ),
     "madden2024": Construction(
         "Madden, Fox and Thrampoulidis 2024",
         "one head, one hidden unit per context, log-probabilities of labels",
-        in_float64(madden2024.build_float64),
-        {"analytic": madden2024.build_analytic, "piecewise": madden2024.build_piecewise},
+        in_float64(of_paper("madden2024.build_float64")),
+        {
+            "analytic": of_paper("madden2024.build_analytic"),
+            "piecewise": of_paper("madden2024.build_piecewise"),
+        },
         takes=frozenset({"causal"}),
         distributions=True,
     ),

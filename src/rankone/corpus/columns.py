@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from rankone.corpus.choice import (
     LABEL_HEADERS,
@@ -17,7 +17,7 @@ from rankone.corpus.choice import (
     label_place,
     place,
 )
-from rankone.corpus.rows import DOCSTART, Choice, Columns, Rows, Words, is_number
+from rankone.corpus.rows import DOCSTART, Choice, Columns, Rows, is_number
 from rankone.errors import CorpusError
 from rankone.plural import plural
 
@@ -25,23 +25,154 @@ CONLLU_COLUMNS = "id form lemma upos xpos feats head deprel deps misc".split(" "
 CONLLU_SKIPPED = re.compile(r"\d+-\d+|\d+\.\d+")  # multiword tokens and empty nodes
 
 
-def read_conll(lines: list[str], name: str, choice: Choice) -> Rows:
+@dataclass(slots=True)
+class ColumnReader:
+    """Reads the rows of one file, block after block.
+
+    Rows have ``width`` cells, of which ``token`` and ``label`` (from 0) are wanted; before the
+    first row these are 0 and -1 unless they are known. ``fresh`` and ``last`` are where the last
+    block ended: whether a sentence begins next, and the id of the last word of CoNLL-U.
+    """
+
+    name: str
+    choice: Choice
+    separator: str = "\t"
+    width: int = 0
+    token: int = -1
+    label: int = -1
+    labelled: bool | None = None
+    conllu: bool = False
+    skip: int = 0  # the number of the header's line: it and what is before it are no rows
+    names: list[str] = field(default_factory=list)
+    fresh: bool = True
+    last: int = 0
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known where tokens and labels are."""
+        return self.token >= 0
+
+    @property
+    def columns(self) -> Columns:
+        columns = Columns(self.token + 1, self.label + 1, self.width)
+        return by_name(columns, self.names) if self.names else columns
+
+    def read(self, lines: list[str], first: int, rows: Rows) -> None:
+        """Add the rows of these lines, of which the first has this number."""
+        if first <= self.skip:
+            lines, first = lines[self.skip + 1 - first :], self.skip + 1
+        if self.separator == "\t":
+            lines = _trimmed(lines)
+        else:
+            lines = [line.replace("\t", " ") for line in lines]
+        (self._read_conllu if self.conllu else self._read)(lines, first, rows)
+
+    def anew(self) -> ColumnReader:
+        """A reader that knows the layout, for lines from the start of a sentence on."""
+        return replace(self, skip=0, fresh=True, last=0)
+
+    def _settle(self, cells: list[str], where: str) -> None:
+        """The first row says how many columns there are, and so which are wanted."""
+        choice, width = self.choice, len(cells)
+        token = place(1 if choice.token is None else choice.token, width, where, "token")
+        labelled = choice.labelled
+        if labelled is None:
+            labelled = width > 1 and has_column(choice.label, width)
+        label = label_place(choice.label, width, where) if labelled else token
+        if labelled:
+            apart(token, label, where)
+        self.width, self.token, self.label, self.labelled = width, token, label, labelled
+
+    def _read(self, lines: list[str], first: int, rows: Rows) -> None:
+        words, names = rows.tokens.index, rows.labels.index
+        tokens, labels, numbers = rows.tokens.ids.append, rows.labels.ids.append, rows.lines.append
+        separator, width, t, k = self.separator, self.width, self.token, self.label
+        labelled, fresh = self.labelled, self.fresh
+        for number, line in enumerate(lines, start=first):
+            cells = line.split(separator)
+            if len(cells) != width or "" in cells or cells[0] == DOCSTART:  # rare
+                if separator == " ":
+                    cells = [cell for cell in cells if cell]
+                if blank(line) or cells[0].partition(" ")[0] == DOCSTART:
+                    fresh = True
+                    continue
+            if len(cells) != width and width:
+                raise CorpusError(
+                    f"{plural(len(cells), 'column')} where the rows before have {width}, separated "
+                    "by " + ("TABs" if separator == "\t" else "blanks"),
+                    where=f"{self.name}, line {number}",
+                    remedy="give every row the same columns, and end sentences with a blank line"
+                    + ("" if self.choice.labelled else "; plain text needs the format text"),
+                )
+            if t < 0:
+                self._settle(cells, f"{self.name}, line {number}")
+                width, t, k, labelled = self.width, self.token, self.label, self.labelled
+            token, label = cells[t], cells[k]
+            if token == DOCSTART:
+                fresh = True
+                continue
+            if not token or not label:
+                _check_cells(token, label, f"{self.name}, line {number}")
+            if fresh:
+                rows.starts.append(len(rows.tokens.ids))
+                fresh = False
+            tokens(words[token])
+            if labelled:
+                labels(names[label])
+            numbers(number)
+        self.fresh = fresh
+
+    def _read_conllu(self, lines: list[str], first: int, rows: Rows) -> None:
+        t, k = self.token, self.label
+        for number, line in enumerate(lines, start=first):
+            if blank(line):
+                self.last, self.fresh = 0, True
+                continue
+            if line.startswith("#"):
+                continue
+            cells = line.split("\t")
+            where = f"{self.name}, line {number}"
+            if len(cells) != 10:
+                raise CorpusError(
+                    f"{plural(len(cells), 'column')} where CoNLL-U has 10, separated by TABs",
+                    where=where,
+                    remedy="fix the row, or read other layouts with --format conll",
+                )
+            if not (cells[0].isdecimal() and len(cells[0]) < 10 and int(cells[0]) > self.last):
+                if CONLLU_SKIPPED.fullmatch(cells[0]):
+                    continue
+                known = self.last and cells[0].isdecimal()
+                id = reprlib.repr(cells[0])
+                raise CorpusError(
+                    f"the id {id} after {self.last}" if known else f"{id} is not a CoNLL-U id",
+                    where=where,
+                    remedy="number the words of a sentence 1, 2, 3, and end it with a blank line",
+                )
+            self.last = int(cells[0])
+            _check_cells(cells[t], cells[k], where)
+            if self.fresh:
+                rows.starts.append(len(rows.tokens.ids))
+                self.fresh = False
+            rows.tokens.ids.append(rows.tokens.index[cells[t]])
+            rows.lines.append(number)
+            if self.labelled:
+                rows.labels.ids.append(rows.labels.index[cells[k]])
+
+
+def conll(head: list[str], name: str, choice: Choice, first: int = 1) -> ColumnReader:  # noqa: ARG001
     """Columns separated by white space or, if the first row has a TAB, by single TABs."""
-    if "\t" in first_row(lines).strip():
-        return _read(_trimmed(lines), name, choice, "\t")
-    return _read([line.replace("\t", " ") for line in lines], name, choice, " ")
+    return ColumnReader(name, choice, "\t" if "\t" in first_row(head).strip() else " ")
 
 
-def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
+def tsv(head: list[str], name: str, choice: Choice, first: int = 1) -> ColumnReader:
     """Columns separated by single TABs (tokens may contain blanks), with or without a header."""
-    lines = _trimmed(lines)
-    at = next((i for i, line in enumerate(lines) if not blank(line)), None)
+    at = next((i for i, line in enumerate(head) if not blank(line)), None)
     if at is None:
-        return Rows()
-    header = [cell.strip().lower() for cell in lines[at].split("\t")]
+        return ColumnReader(name, choice)
+    header = [cell.strip().lower() for cell in _trimmed([head[at]])[0].split("\t")]
     by_names = any(isinstance(c, str) and not is_number(c) for c in (choice.token, choice.label))
     if not by_names and not is_header(header):
-        return _read(lines, name, choice, "\t")
+        return ColumnReader(name, choice)
     defaults = Choice(
         token=next((h for h in header if h in TOKEN_HEADERS), 1),
         label=next((h for h in reversed(header) if h in LABEL_HEADERS), -1),
@@ -51,12 +182,11 @@ def read_tsv(lines: list[str], name: str, choice: Choice) -> Rows:
         token=defaults.token if choice.token is None else choice.token,
         label=defaults.label if choice.label is None else choice.label,
     )
-    choice = by_number(choice, header, f"{name}, line {at + 1}")
-    rows = _read([*[""] * (at + 1), *lines[at + 1 :]], name, choice, "\t", len(header))
-    return replace(rows, columns=by_name(rows.columns, header))
+    choice = by_number(choice, header, f"{name}, line {first + at}")
+    return ColumnReader(name, choice, width=len(header), skip=first + at, names=header)
 
 
-def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
+def conllu(head: list[str], name: str, choice: Choice, first: int = 1) -> ColumnReader:  # noqa: ARG001
     """Ten columns; comments, multiword ranges (3-4) and empty nodes (5.1) are skipped."""
     choice = by_number(choice, CONLLU_COLUMNS, name)
     labelled = choice.labelled is not False
@@ -64,88 +194,7 @@ def read_conllu(lines: list[str], name: str, choice: Choice) -> Rows:
     k = place(4 if choice.label is None else choice.label, 10, name, "label") if labelled else t
     if labelled:
         apart(t, k, name)
-    rows = Rows(columns=by_name(Columns(t + 1, k + 1, 10), CONLLU_COLUMNS))
-    last, fresh = 0, True
-    for number, line in enumerate(_trimmed(lines), start=1):
-        if blank(line):
-            last, fresh = 0, True
-            continue
-        if line.startswith("#"):
-            continue
-        cells = line.split("\t")
-        if len(cells) != 10:
-            raise CorpusError(
-                f"{plural(len(cells), 'column')} where CoNLL-U has 10, separated by TABs",
-                where=f"{name}, line {number}",
-                remedy="fix the row, or read other layouts with --format conll",
-            )
-        if not (cells[0].isdecimal() and len(cells[0]) < 10 and int(cells[0]) > last):
-            if CONLLU_SKIPPED.fullmatch(cells[0]):
-                continue
-            known = last and cells[0].isdecimal()
-            id = reprlib.repr(cells[0])
-            raise CorpusError(
-                f"the id {id} after {last}" if known else f"{id} is not a CoNLL-U id",
-                where=f"{name}, line {number}",
-                remedy="number the words of a sentence 1, 2, 3, and end it with a blank line",
-            )
-        last = int(cells[0])
-        _check_cells(cells[t], cells[k], f"{name}, line {number}")
-        if fresh:
-            rows.starts.append(len(rows.tokens.ids))
-            fresh = False
-        rows.tokens.ids.append(rows.tokens.index[cells[t]])
-        rows.lines.append(number)
-        if labelled:
-            rows.labels.ids.append(rows.labels.index[cells[k]])
-    return rows
-
-
-def _read(lines: list[str], name: str, choice: Choice, separator: str, width: int = 0) -> Rows:
-    """`width` is the number of columns, or 0 if the first row decides."""
-    rows, labelled = Rows(), choice.labelled
-    words, names = rows.tokens.index, rows.labels.index
-    tokens, labels, numbers = rows.tokens.ids.append, rows.labels.ids.append, rows.lines.append
-    t = k = -1
-    fresh = True
-    for number, line in enumerate(lines, start=1):
-        cells = line.split(separator)
-        if len(cells) != width or "" in cells or cells[0] == DOCSTART:  # rare
-            if separator == " ":
-                cells = [cell for cell in cells if cell]
-            if blank(line) or cells[0].partition(" ")[0] == DOCSTART:
-                fresh = True
-                continue
-        if len(cells) != width and width:
-            raise CorpusError(
-                f"{plural(len(cells), 'column')} where the rows before have {width}, separated by "
-                + ("TABs" if separator == "\t" else "blanks"),
-                where=f"{name}, line {number}",
-                remedy="give every row the same columns, and end sentences with a blank line"
-                + ("" if choice.labelled else "; plain text needs the format text"),
-            )
-        if t < 0:
-            width, where = len(cells), f"{name}, line {number}"
-            t = place(1 if choice.token is None else choice.token, width, where, "token")
-            if labelled is None:
-                labelled = width > 1 and has_column(choice.label, width)
-            k = label_place(choice.label, width, where) if labelled else t
-            if labelled:
-                apart(t, k, where)
-        token, label = cells[t], cells[k]
-        if token == DOCSTART:
-            fresh = True
-            continue
-        if fresh:
-            rows.starts.append(len(rows.tokens.ids))
-            fresh = False
-        if not token or not label:
-            _check_cells(token, label, f"{name}, line {number}")
-        tokens(words[token])
-        labels(names[label])
-        numbers(number)
-    rows = replace(rows, columns=Columns(t + 1, k + 1, width))
-    return rows if labelled else replace(rows, labels=Words())
+    return ColumnReader(name, choice, "\t", 10, t, k, labelled, conllu=True, names=CONLLU_COLUMNS)
 
 
 def first_row(lines: list[str]) -> str:

@@ -159,25 +159,22 @@ class Corpus:
         cls, rows: Rows, *, source: str, format: str, scheme: str | None = None, task: str = "tags"
     ) -> Corpus:
         """Number tokens and labels in the order of their first appearance."""
-        if not rows.tokens.ids:
-            raise CorpusError(
-                "no sentence in it",
-                where=source,
-                remedy="give a file with one token and its label per line",
-            )
+        check_sentences(len(rows.starts), source)
         labels = rows.labels.numbers()
-        files = rows.files or [source] * len(rows.starts)
-        number = {file: i for i, file in enumerate(dict.fromkeys(files))}
+        number = {file: i for i, file in enumerate(dict.fromkeys(rows.files or [source]))}
+        file_ids = (number[file] for file in rows.files)
         return cls(
             source=source,
             vocabulary=tuple(rows.tokens.index),
             label_names=tuple(rows.labels.index),
             token_ids=rows.tokens.numbers(),
             label_ids=labels if len(labels) else np.full(len(rows.tokens.ids), -1),
-            offsets=np.array([*rows.starts, len(rows.tokens.ids)], dtype=np.int64),
-            lines=np.array(rows.lines, dtype=np.int64),
+            offsets=np.append(np.frombuffer(rows.starts, dtype=np.int64), len(rows.tokens.ids)),
+            lines=np.frombuffer(rows.lines, dtype=np.int64),
             files=tuple(number),
-            file_ids=np.array([number[file] for file in files], dtype=np.int64),
+            file_ids=np.fromiter(file_ids, np.int64)
+            if rows.files
+            else np.zeros(len(rows.starts), dtype=np.int64),
             format=format,
             scheme=scheme,
             task=task,
@@ -250,6 +247,16 @@ class Corpus:
         reading = {"task": task, "lower": bool(lower), **splitting.reading}
         seconds = time.perf_counter() - started
         return replace(corpus, window=window, reading=reading, seconds=seconds)
+
+
+def check_sentences(sentences: int, source: str) -> None:
+    """Refuse a whole corpus without a sentence."""
+    if not sentences:
+        raise CorpusError(
+            "no sentence in it",
+            where=source,
+            remedy="give a file with one token and its label per line",
+        )
 
 
 def name_of_all(sources: Iterable[str]) -> str:

@@ -34,12 +34,17 @@ class Fields:
 
         `features` are those of a dataset: a column of ClassLabel numbers has their names.
         """
-        token = _key(keys, choice.token, "token", ("words",), where)
-        label = _key(keys, choice.label, "label", LABELS, where)
+        token = key_among(keys, choice.token, "token", ("words",), where)
+        label = key_among(keys, choice.label, "label", LABELS, where)
+        return cls(token, label, cls.names_in(features, label))
+
+    @staticmethod
+    def names_in(features: Any, label: Hashable) -> dict[int, str] | None:
+        """The names that a column of numbers has in the features of a dataset."""
         feature = (features or {}).get(label)  # List or Sequence; in older versions a plain list
         inner = feature[0] if isinstance(feature, list) else getattr(feature, "feature", None)
         names = getattr(inner, "names", None)
-        return cls(token, label, dict(enumerate(names)) if names else None)
+        return dict(enumerate(names)) if names else None
 
     @property
     def columns(self) -> Columns:
@@ -79,14 +84,18 @@ def listed(values: Any, key: Hashable, where: str) -> list[Any] | tuple[Any, ...
     return list(values)
 
 
-def _key(
-    keys: list[Hashable], chosen: int | str | None, what: str, usual: tuple[str, ...], where: str
+def key_among(
+    keys: Sequence[Hashable],
+    chosen: int | str | None,
+    what: str,
+    usual: Sequence[Hashable],
+    where: str,
 ) -> Hashable:
     """The chosen key, or else "tokens" or "labels", or else the only usual name there is."""
     first = f"{what}s" if chosen is None else chosen
-    found = [key for key in keys if key == first]
+    found: list[Hashable] = [key for key in keys if key == first]
     if not found and chosen is None:
-        found = [key for key in keys if key in usual]
+        found = [key for key in keys if key in set(usual)]
     if len(found) == 1:
         return found[0]
     raise CorpusError(

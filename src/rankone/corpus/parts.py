@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -40,13 +39,16 @@ def cut(corpus: Corpus, at: Iterable[int]) -> tuple[Corpus, ...]:
 def numbered(parts: Sequence[Corpus]) -> tuple[Corpus, ...]:
     """The parts with one vocabulary and one list of labels. Words are numbered in the order of
     their first appearance, so the parts laid end to end have the numbers of the whole."""
-    words = reduce(joined, [part.vocabulary for part in parts])
-    labels = reduce(joined, [part.label_names for part in parts])
+    words, labels = dict[str, int](), dict[str, int]()
+    for part in parts:
+        for number, names in ((words, part.vocabulary), (labels, part.label_names)):
+            number.update((name, len(number)) for name in names if name not in number)
+    vocabulary, label_names = tuple(words), tuple(labels)
     return tuple(
         replace(
             part,
-            vocabulary=words,
-            label_names=labels,
+            vocabulary=vocabulary,
+            label_names=label_names,
             token_ids=_renumbered(part.token_ids, part.vocabulary, words),
             label_ids=_renumbered(part.label_ids, part.label_names, labels),
         )
@@ -77,8 +79,7 @@ def _part(corpus: Corpus, first: int, behind: int) -> Corpus:
     )
 
 
-def _renumbered(ids: Ints, names: tuple[str, ...], among: tuple[str, ...]) -> Ints:
-    if names == among:
-        return ids
-    number = {name: i for i, name in enumerate(among)}
-    return np.array([*(number[name] for name in names), -1], dtype=np.int64)[ids]
+def _renumbered(ids: Ints, names: tuple[str, ...], number: dict[str, int]) -> Ints:
+    numbers = [number[name] for name in names]
+    same = numbers == list(range(len(names)))
+    return ids if same else np.array([*numbers, -1], dtype=np.int64)[ids]

@@ -10,25 +10,30 @@ import numpy as np
 from rankone.arrays import Ints
 from rankone.corpus.conflicts import Conflict, add_conflicts
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.parted import PartedCorpus, columns_of, corpus_of
+from rankone.corpus.parted import PartedCorpus, columns_of, corpus_of, nameless
 from rankone.corpus.shuffle import Settled
 from rankone.engines import Table
 
 
-def pick(corpus: Corpus, tokens: Ints) -> tuple[Corpus, Ints]:
-    """The sentences of these tokens, which are in order, and where the tokens are in them."""
-    sentences = np.unique(corpus.sentence_of[tokens])
-    lengths, starts = corpus.lengths[sentences], corpus.offsets[sentences]
-    offsets = np.append(0, np.cumsum(lengths))
-    held = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-    some = replace(
+def picked(corpus: Corpus, sentences: Ints) -> tuple[Corpus, Ints]:
+    """These sentences, with the words, labels and files of all; and which tokens they are."""
+    lengths = corpus.lengths[sentences]
+    ends = np.append(0, np.cumsum(lengths))
+    tokens = np.repeat(corpus.offsets[sentences] - ends[:-1], lengths) + np.arange(ends[-1])
+    found = replace(
         corpus,
-        token_ids=corpus.token_ids[held],
-        label_ids=corpus.label_ids[held],
-        lines=corpus.lines[held],
-        offsets=offsets,
+        token_ids=corpus.token_ids[tokens],
+        label_ids=corpus.label_ids[tokens],
+        lines=corpus.lines[tokens],
+        offsets=ends,
         file_ids=corpus.file_ids[sentences],
     )
+    return found, tokens
+
+
+def pick(corpus: Corpus, tokens: Ints) -> tuple[Corpus, Ints]:
+    """The sentences of these tokens, which are in order, and where the tokens are in them."""
+    some, held = picked(corpus, np.unique(corpus.sentence_of[tokens]))
     return some, np.searchsorted(held, tokens)
 
 
@@ -48,11 +53,14 @@ def laid_end_to_end(heading: Corpus, tables: Sequence[Table]) -> tuple[Corpus, l
     return whole, starts[:-1]
 
 
-def conflicts_of(corpus: PartedCorpus, settled: Settled) -> tuple[Conflict, ...]:
-    """All contexts that carry several labels, with the lines of all their rows."""
-    engine, heading = corpus.engine, corpus.engine.share(corpus.heading)
+def conflicts_of(
+    corpus: PartedCorpus, settled: Settled, before: int | None = None
+) -> tuple[Conflict, ...]:
+    """All contexts that carry several labels, with the lines of all their rows; if wanted, only
+    those that begin before a token."""
+    engine, heading = corpus.engine, corpus.engine.share(nameless(corpus.heading))
     calls = [
-        (heading, part.columns, table)
+        (heading, part.columns, table, before)
         for part, table in zip(corpus.parts, settled.tables, strict=True)
     ]
     refs = engine.each(pick_members, calls)
@@ -68,7 +76,12 @@ def conflicts_of(corpus: PartedCorpus, settled: Settled) -> tuple[Conflict, ...]
     return tuple(found.values())
 
 
-def pick_members(heading: Corpus, columns: Table, settled: Table) -> Table:
+def pick_members(
+    heading: Corpus, columns: Table, settled: Table, before: int | None = None
+) -> Table:
     """The sentences of a part in which a context carries several labels."""
-    some, members = pick(corpus_of(heading, columns), settled["members"])
-    return {**columns_of(some), "members": members, "contexts": settled["contexts"]}
+    members, contexts = settled["members"], settled["contexts"]
+    if before is not None:
+        members, contexts = members[contexts < before], contexts[contexts < before]
+    some, members = pick(corpus_of(heading, columns), members)
+    return {**columns_of(some), "members": members, "contexts": contexts}

@@ -4,55 +4,37 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from rankone.choices import Format, Scheme, Task
-from rankone.corpus import columns, jsonlines, schemes
+from rankone.corpus import schemes
 from rankone.corpus.builtin import check_no_layout, is_builtin, read_builtin
-from rankone.corpus.choice import is_header
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.rows import NO_LABEL, Choice, Column, Rows, Words
-from rankone.corpus.source import printable, read_lines
+from rankone.corpus.join import join
+from rankone.corpus.layouts import CONLL, check_format, suffix_of
+from rankone.corpus.reading import rows_in
+from rankone.corpus.rows import Choice, Column, Words, is_annotated
+from rankone.corpus.source import opened, printable
+from rankone.corpus.sources import files_of
 from rankone.corpus.splitting import Splitting
 from rankone.corpus.story import STORY, is_story
 from rankone.corpus.tasks import Task as Asking
 from rankone.corpus.tasks import task_of
-from rankone.corpus.text import Expected, is_text, read_text
+from rankone.corpus.text import Expected
 from rankone.corpus.texts import read_texts
 from rankone.corpus.tokenizers import tokenizer_of
-from rankone.errors import CorpusError, SettingError
+from rankone.errors import SettingError
 
-Reader = Callable[[list[str], str, Choice], Rows]
-
-READERS: dict[str, Reader] = {
-    "conll": columns.read_conll,
-    "conllu": columns.read_conllu,
-    "tsv": columns.read_tsv,
-    "jsonl": jsonlines.read_jsonlines,
-    "text": read_text,
-}
-SUFFIXES = {
-    ".conllu": "conllu",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-}
-CONLL = (".conll", ".iob", ".iob2", ".bio")  # some kind of columns, certainly not text
-ASSUMED = (
-    "read as plain text, one sentence per line, since it does not have the columns of the model's "
-    "corpus; --format conll reads columns"
-)
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 LAYOUT = ("format", "token_column", "label_column")  # options that only a file has
-COLUMNS = (*CONLL, ".conllu")
+COLUMNS = (*CONLL, ".conllu", ".parquet")
 TEXTS = ("auto", "text", "jsonl", "tsv")  # formats of texts
 
 
 def read_corpus(
-    source: str | os.PathLike[str],
+    source: Source,
     *,
     format: Format = "auto",
     token_column: Column | None = None,
@@ -65,8 +47,13 @@ def read_corpus(
     window: int = 0,
     blocks: bool = False,
 ) -> Corpus:
-    """Read a labelled corpus, plain or gzipped: a path, "-" for standard input, "builtin",
-    "toy", or (a text) "story".
+    """Read a labelled corpus: a path, "-" for standard input, "builtin", "toy", or (a text)
+    "story".
+
+    Files may be packed (gzip, zstd). Several are read as one corpus: a list of paths, a pattern
+    such as ``"data/*.conll.gz"``, or a directory, of which all files are taken that end as corpora
+    do (.conll, .iob, .iob2, .bio, .conllu, .tsv, .jsonl, .ndjson, .json, .parquet, packed or not),
+    in the order of their names, but for hidden ones.
 
     Columns are counted from 1, or from the end if negative. CoNLL-U columns ("upos", "xpos"), those
     of a TSV file with a header, and the keys of JSON lines can also be given by name. The defaults
@@ -88,40 +75,58 @@ def read_corpus(
     """
     choice = Choice(token_column, label_column, labelled).checked()
     splitting = Splitting(tokenizer, window, blocks).checked(task)
-    return _read(source, format, choice, scheme, lower, task, splitting)
+    files = files_of(source, directories=not task_of(task).text)
+    return join(_read(file, format, choice, scheme, lower, task, splitting) for file in files)
 
 
 def read_like(
-    source: str | os.PathLike[str],
+    source: Source,
     reading: Mapping[str, Any],
     labels: Collection[str],
     *,
     labelled: bool | None,
     **given: Any,
 ) -> Corpus:
-    """Read a file as the corpus of a model was read, except for the options that are `given`.
+    """Read files as the corpus of a model was read, except for the options that are `given`.
 
     Unless labels are needed, a file without the columns of the model's corpus may be plain text;
     ``corpus.remarks`` then says so.
     """
+    how, expected = like(source, reading, labels, labelled=labelled, given=given)
+    splits = "tokenizer" in how or not task_of(how["task"]).text
+    texts = {name: how[name] for name in ("tokenizer", "window", "blocks") if name in how}
+    splitting = Splitting(**texts).checked(how["task"]) if splits else None
+    choice = Choice(how["token_column"], how["label_column"], labelled).checked()
+    form, scheme, lower, task = (how[name] for name in ("format", "scheme", "lower", "task"))
+    files = files_of(source, directories=not task_of(task).text)
+    return join(
+        _read(file, form, choice, scheme, lower, task, splitting, expected) for file in files
+    )
+
+
+def like(
+    source: Source,
+    reading: Mapping[str, Any],
+    labels: Collection[str],
+    *,
+    labelled: bool | None,
+    given: Mapping[str, Any],
+) -> tuple[dict[str, Any], Expected | None]:
+    """The settings of `read_corpus` with which the corpus of a model was read, but for those that
+    are `given`; and what tells plain text from columns, if it may be either."""
     known = {"token_column", "label_column", "scheme", "lower", "task"}
     known |= {"tokenizer", "window", "blocks"}
     before = {key: value for key, value in reading.items() if key in known}
     chosen = {key: value for key, value in given.items() if value is not None}
     how = {"format": "auto", "scheme": "keep", "lower": False, "task": "tags", **before, **chosen}
-    if is_builtin(source):
+    how = {"token_column": None, "label_column": None, **how}
+    files = files_of(source, directories=not task_of(how["task"]).text)
+    if all(map(is_builtin, files)):
         how |= {key: chosen.get(key) for key in LAYOUT[1:]}
-    token, label = how.get("token_column"), how.get("label_column")
-    choice = Choice(token, label, labelled).checked()
     guess = not labelled and not {"token_column", "label_column"} & set(chosen)
     width = reading.get("columns")
     of = width if type(width) is int else None
-    expected = Expected(frozenset(labels), label, of) if guess else None
-    form, scheme, lower, task = (how[name] for name in ("format", "scheme", "lower", "task"))
-    texts = {name: how[name] for name in ("tokenizer", "window", "blocks") if name in how}
-    splits = "tokenizer" in texts or not task_of(task).text
-    splitting = Splitting(**texts).checked(task) if splits else None
-    return _read(source, form, choice, scheme, lower, task, splitting, expected)
+    return how, Expected(frozenset(labels), how["label_column"], of) if guess else None
 
 
 def corpus_like(
@@ -179,17 +184,14 @@ def _read(
     expected: Expected | None = None,
 ) -> Corpus:
     schemes.check(scheme)
-    if format != "auto" and format not in READERS:
-        raise SettingError(
-            f"unknown format {format!r}", remedy=f"choose one of auto, {', '.join(READERS)}"
-        )
+    check_format(format)
     started, asking, labelled = time.perf_counter(), task_of(task), choice.labelled
     if is_builtin(source) and not (asking.text and is_story(source)):
         return read_builtin(os.fspath(source), format, choice, scheme, lower, task)
     choice = asking.choice(choice)
     if is_story(source):
         check_no_layout(STORY, format, choice)
-    columnar = _suffix(str(source)) in COLUMNS if format == "auto" else format not in TEXTS
+    columnar = suffix_of(str(source)) in COLUMNS if format == "auto" else format not in TEXTS
     if asking.text and not columnar:
         if splitting is None:
             raise SettingError(
@@ -198,21 +200,10 @@ def _read(
                 remedy="give columns (--format conll), or lists of words to Model.classify",
             )
         return _read_texts(source, format, choice, scheme, lower, asking, splitting, labelled)
-    name, lines = read_lines(source)
-    kind = guess(name, lines) if format == "auto" else format
-    remarks: tuple[str, ...] = ()
-    unclear = format == "auto" and kind == "conll" and _suffix(name) not in CONLL
-    if expected is not None and unclear and is_text(lines, name, expected):
-        kind, remarks = "text", (ASSUMED,)
-        choice = replace(choice, token=None, label=None)  # those were of the model
-    rows = READERS[kind](lines, name, choice)
-    if set(rows.labels.index) == {NO_LABEL}:
-        if choice.labelled:
-            raise CorpusError(
-                'no labels: all are "_", which stands for "not annotated"',
-                where=name,
-                remedy="choose another label column, or annotate the file",
-            )
+    with opened(source) as stream:
+        name = stream.name
+        kind, choice, rows, remarks = rows_in(stream, format, choice, expected)
+    if not is_annotated(rows.labels.index, choice, name):
         rows = replace(rows, labels=Words())
     rows = rows.lowered() if lower else rows
     window = 0 if splitting is None else splitting.window
@@ -268,28 +259,3 @@ def _read_texts(
     }
     seconds = time.perf_counter() - started
     return replace(corpus, window=splitting.window, reading=reading, seconds=seconds)
-
-
-def guess(name: str, lines: list[str]) -> str:
-    """Guess the format by the suffix of the name, or else by the first line that is not blank."""
-    first = next((line for line in lines if not columns.blank(line)), "")
-    kind = SUFFIXES.get(_suffix(name))
-    if kind is not None and (kind != "tsv" or any("\t" in line for line in lines)):
-        return kind
-    if _suffix(name) == ".csv" and "," in first and "\t" not in first:
-        raise CorpusError(
-            "columns separated by commas, which are words too",
-            where=name,
-            remedy="separate them by TABs, or say what else it is: --format conll or text",
-        )
-    if first.lstrip().startswith("{") and '"' in first:
-        return "jsonl"
-    row = next((line for line in lines if not columns.blank(line) and line[0] != "#"), "")
-    cells = row.split("\t")
-    if len(cells) == 10 and cells[0].split("-")[0].split(".")[0].isdigit():
-        return "conllu"
-    return "tsv" if is_header([cell.strip().lower() for cell in cells]) else "conll"
-
-
-def _suffix(name: str) -> str:
-    return Path(name.lower().removesuffix(".gz")).suffix

@@ -6,7 +6,7 @@ import re
 import reprlib
 from array import array
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from rankone.errors import CorpusError, SettingError
 
 Column = int | str
 NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
+PART = 1 << 16  # rows that are worked on at once
 DOCSTART = "-DOCSTART-"
 NO_LABEL = "_"  # marks what is not annotated, as in CoNLL-U
 
@@ -57,19 +58,24 @@ class Words:
         self.ids.extend(map(self.index.__getitem__, words))
 
     def numbers(self) -> Ints:
-        return np.array(self.ids, dtype=np.int64)
+        """The column, which can have no more rows from now on."""
+        return np.frombuffer(self.ids, dtype=np.int64) if self.ids else np.empty(0, dtype=np.int64)
 
     @classmethod
     def renamed(cls, names: list[str], ids: Ints) -> Words:
         """Row i is ``names[ids[i]]``, or nothing if the id is -1. Names may repeat; words are
         numbered in the order of their first appearance."""
         words = cls()
-        first = np.sort(np.unique(ids, return_index=True)[1])
-        number = np.full(len(names) + 1, -1)  # index -1 finds the last
-        for i in ids[first].tolist():
-            if i >= 0:
+        first = np.full(len(names) + 1, len(ids))  # index -1 finds the last
+        number = np.full(len(names) + 1, -1)
+        for at in reversed(range(0, len(ids), PART)):  # in parts: a column may take much memory
+            part = ids[at : at + PART]
+            first[part[::-1]] = np.arange(at, at + len(part))[::-1]  # the last write stays
+        for i in np.argsort(first[:-1], kind="stable").tolist():
+            if first[i] < len(ids):
                 number[i] = words.index[names[i]]
-        words.ids.frombytes(number[ids].tobytes())
+        for at in range(0, len(ids), PART):
+            words.ids.frombytes(number[ids[at : at + PART]].tobytes())
         return words
 
 
@@ -96,7 +102,7 @@ class Columns:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rows:
     """What every reader returns: the rows of all sentences, and where each sentence starts."""
 
@@ -136,6 +142,19 @@ class Choice:
                     remedy="give the number of a column (from 1), or its name",
                 )
         return self
+
+
+def is_annotated(labels: Collection[str], choice: Choice, name: str) -> bool:
+    """Whether the labels of a whole corpus are any: not if all are "_"."""
+    if set(labels) != {NO_LABEL}:
+        return True
+    if choice.labelled:
+        raise CorpusError(
+            'no labels: all are "_", which stands for "not annotated"',
+            where=name,
+            remedy="choose another label column, or annotate the file",
+        )
+    return False
 
 
 def is_number(column: Column) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -24,24 +24,44 @@ def check(scheme: str) -> None:
 def apply(rows: Rows, scheme: str, name: str) -> tuple[Rows, str | None]:
     """The rows in the wanted scheme, and its name (None if labels are not entity tags)."""
     kinds = list(rows.labels.index)
-    strays = {tag for tag in kinds if not TAG.fullmatch(tag)}
-    if strays or set(kinds) <= {"O"}:
-        if scheme != "iob2" or not strays:
-            return rows, None
+    strays = set(strays_among(kinds))
+    if strays and scheme == "iob2":
         first, tag = next((i, tag) for i, tag in enumerate(rows.labels) if tag in strays)
-        raise CorpusError(
-            f"label {tag!r} is not an IOB tag",
-            where=f"{name}, line {rows.lines[first]}",
-            remedy="choose the column of the tags (--label-column), or keep the labels as stored",
-        )
-    opens = opening(kinds, rows.labels.numbers(), np.array(rows.starts))
+        raise stray(tag, f"{name}, line {rows.lines[first]}")
+    if not are_tags(kinds):
+        return rows, None
+    opens = opening(kinds, rows.labels.numbers(), np.frombuffer(rows.starts, dtype=np.int64))
     if not opens.any():
         return rows, "IOB2"
     if scheme == "keep":
         return rows, "IOB1"
     ids = rows.labels.numbers() + len(kinds) * opens
-    begins = [f"B-{tag[2:]}" for tag in kinds]
-    return dataclasses.replace(rows, labels=Words.renamed([*kinds, *begins], ids)), "IOB2"
+    return dataclasses.replace(rows, labels=Words.renamed([*kinds, *begins(kinds)], ids)), "IOB2"
+
+
+def strays_among(kinds: Iterable[str]) -> list[str]:
+    """The labels that are not entity tags."""
+    return [tag for tag in kinds if not TAG.fullmatch(tag)]
+
+
+def stray(tag: str, where: str) -> CorpusError:
+    """What refuses a label that is not an entity tag."""
+    return CorpusError(
+        f"label {tag!r} is not an IOB tag",
+        where=where,
+        remedy="choose the column of the tags (--label-column), or keep the labels as stored",
+    )
+
+
+def are_tags(kinds: Collection[str]) -> bool:
+    """Whether the labels of a corpus are entity tags; they are IOB2 unless an I- opens an entity
+    somewhere (`opening`)."""
+    return not strays_among(kinds) and not set(kinds) <= {"O"}
+
+
+def begins(kinds: Iterable[str]) -> list[str]:
+    """The tags that open an entity in IOB2, for those that do in IOB1."""
+    return [f"B-{tag[2:]}" for tag in kinds]
 
 
 def opening(names: Sequence[str], ids: Ints, starts: Ints) -> Bools:
@@ -50,9 +70,10 @@ def opening(names: Sequence[str], ids: Ints, starts: Ints) -> Bools:
     Tag i is ``names[ids[i]]``; sentences begin at `starts`.
     """
     types = {kind: i for i, kind in enumerate(dict.fromkeys(tag[2:] for tag in names))}
-    type_of = np.array([types[tag[2:]] for tag in names])[ids]  # O has the type ""
+    narrow = np.min_scalar_type(len(types))  # there may be many tags
+    type_of = np.array([types[tag[2:]] for tag in names], narrow)[ids]  # O has the type ""
     before = np.roll(type_of, 1)
-    before[starts] = -1
+    before[starts] = len(types)  # no type
     return np.asarray(np.array([tag[0] == "I" for tag in names])[ids] & (before != type_of))
 
 

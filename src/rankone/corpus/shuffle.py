@@ -20,7 +20,7 @@ from rankone.arrays import Ints
 from rankone.corpus.contexts import Look
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.keys import SHARED, Keys, maker_of, numbered
-from rankone.corpus.parted import PartedCorpus, corpus_of
+from rankone.corpus.parted import PartedCorpus, corpus_of, nameless
 from rankone.corpus.tallies import Tally, best, merged
 from rankone.engines import Ref, Table
 from rankone.engines.engine import Tell, exchanged, scattered
@@ -46,7 +46,7 @@ class Settled:
 def settle(corpus: PartedCorpus, look: Look, tell: Tell = lambda _: None) -> Settled:
     """Decide on the label of every context."""
     engine, secret, parts = corpus.engine, token_bytes(16), corpus.parts
-    heading = engine.share(corpus.heading)
+    heading = engine.share(nameless(corpus.heading))
     shared = _shared(corpus, look, secret, heading, lambda share: tell(share / 4))
     buckets = engine.buckets(CONTEXT * corpus.n_tokens)
     calls = [
@@ -76,8 +76,23 @@ def settle(corpus: PartedCorpus, look: Look, tell: Tell = lambda _: None) -> Set
 
 def errors_of(corpus: PartedCorpus, look: Look, tell: Tell = lambda _: None) -> int:
     """How many tokens every function of the context gets wrong: `settle` without the way back."""
+    engine = corpus.engine
+    alone, outgoing = counted(corpus, look, tell)
+    together = engine.each(
+        count_together, [(refs,) for refs in outgoing], lambda share: tell((2 + share) / 3)
+    )
+    errors = sum(int(engine.take(ref)["errors"][0]) for ref in (*alone, *together))
+    _drop(engine, [alone, together, *outgoing])
+    return errors
+
+
+def counted(
+    corpus: PartedCorpus, look: Look, tell: Tell = lambda _: None
+) -> tuple[list[Ref], list[list[Ref]]]:
+    """For each part the errors in contexts that it decides alone, and for each bucket the labels of
+    all others, counted by each part (`count`)."""
     engine, secret = corpus.engine, token_bytes(16)
-    heading = engine.share(corpus.heading)
+    heading = engine.share(nameless(corpus.heading))
     shared = _shared(corpus, look, secret, heading, lambda share: tell(share / 3))
     buckets = engine.buckets(CONTEXT * corpus.n_tokens)
     calls = [
@@ -86,13 +101,7 @@ def errors_of(corpus: PartedCorpus, look: Look, tell: Tell = lambda _: None) -> 
     ]
     sent = engine.split(count, calls, 1 + buckets, lambda share: tell((1 + share) / 3))
     engine.drop(ref for ref in shared if ref is not None)
-    alone, outgoing = [refs[0] for refs in sent], exchanged([refs[1:] for refs in sent])
-    together = engine.each(
-        count_together, [(refs,) for refs in outgoing], lambda share: tell((2 + share) / 3)
-    )
-    errors = sum(int(engine.take(ref)["errors"][0]) for ref in (*alone, *together))
-    _drop(engine, [alone, together, *outgoing])
-    return errors
+    return [refs[0] for refs in sent], exchanged([refs[1:] for refs in sent])
 
 
 def _drop(engine: Any, refs: Sequence[Sequence[Ref]]) -> None:

@@ -9,7 +9,7 @@ from itertools import islice
 
 from rankone.corpus.choice import has_column, place
 from rankone.corpus.columns import blank, first_row
-from rankone.corpus.rows import DOCSTART, Choice, Column, Rows, is_number
+from rankone.corpus.rows import DOCSTART, Choice, Column, Columns, Rows, is_number
 from rankone.errors import CorpusError
 
 SEEN = 1000  # rows that are examined
@@ -33,8 +33,27 @@ class Expected:
         return cells[place(column, len(cells), "", "label")] in self.labels
 
 
-def read_text(lines: list[str], name: str, choice: Choice) -> Rows:
+class TextReader:
     """Every line is one sentence, split at white space."""
+
+    columns = Columns()
+
+    def read(self, lines: list[str], first: int, rows: Rows) -> None:
+        """Add the rows of these lines, of which the first has this number."""
+        for number, line in enumerate(lines, start=first):
+            tokens = line.split()
+            if tokens and tokens != [DOCSTART]:
+                rows.starts.append(len(rows.tokens.ids))
+                rows.tokens.extend(tokens)
+                rows.lines.extend([number] * len(tokens))
+
+    def anew(self) -> TextReader:
+        """A reader for lines from the start of a sentence on."""
+        return self
+
+
+def text(head: list[str], name: str, choice: Choice, first: int = 1) -> TextReader:  # noqa: ARG001
+    """Plain text has neither labels nor columns."""
     if choice.labelled:
         raise CorpusError(
             "plain text has no labels",
@@ -47,14 +66,7 @@ def read_text(lines: list[str], name: str, choice: Choice) -> Rows:
             where=name,
             remedy="leave token_column and label_column out, or choose another format",
         )
-    rows = Rows()
-    for number, line in enumerate(lines, start=1):
-        tokens = line.split()
-        if tokens and tokens != [DOCSTART]:
-            rows.starts.append(len(rows.tokens.ids))
-            rows.tokens.extend(tokens)
-            rows.lines.extend([number] * len(tokens))
-    return rows
+    return TextReader()
 
 
 def is_text(lines: list[str], name: str, expected: Expected) -> bool:

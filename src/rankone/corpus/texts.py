@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rankone.corpus.rows import Choice, Rows, check_word
-from rankone.corpus.source import printable, read_data
+from rankone.corpus.source import files_in, printable, read_data, unpacked_name
 from rankone.corpus.story import STORY, is_story, read_story
 from rankone.corpus.text_lines import documents_of_lines
 from rankone.corpus.text_records import Document, TextFields, given_documents, text_of
@@ -149,8 +149,7 @@ def _number_lines(rows: Rows, documents: list[Document], tokenizer: Tokenizer) -
 
 def _files(directory: Path) -> list[Path]:
     """All files of a directory, but for hidden ones, in order."""
-    found = [path for path in sorted(directory.rglob("*")) if path.is_file()]
-    found = [p for p in found if not any(x[0] == "." for x in p.relative_to(directory).parts)]
+    found = files_in(directory)
     if not found:
         raise CorpusError(
             "a directory without files", where=printable(str(directory)), remedy="name another one"
@@ -169,7 +168,7 @@ def _documents(
     """The name of a file, its format, and its documents."""
     name, data = (STORY, read_story()) if is_story(source) else read_data(source)
     if format == "auto":
-        suffix = Path(name.lower().removesuffix(".gz")).suffix
+        suffix = Path(unpacked_name(name)).suffix
         known = {**dict.fromkeys(JSON, "jsonl"), **({".tsv": "tsv"} if in_lines else {})}
         format = known.get(suffix, plain)
     if format == "jsonl":

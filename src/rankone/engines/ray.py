@@ -10,13 +10,13 @@ import contextlib
 import logging
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rankone.engines.disk import BASE, LEAST, SHARE
 from rankone.engines.engine import Engine, Ref, Shared, Table, Tell
+from rankone.engines.reach import REMEDY
 from rankone.errors import ClusterError, RankOneError, SettingError
 from rankone.extras import extra
 from rankone.files import refused
@@ -25,10 +25,8 @@ with extra("ray", "the engine ray"):
     import ray
 
 RETRIES = 10  # of a task whose worker was lost
-PATIENCE = 5.0  # seconds to reach a cluster
 STORE = 0.3  # of the memory of this machine, at most, for tables; Ray writes others to disk
 LEAST_STORE = 80_000_000  # bytes: Ray takes no less
-REMEDY = "look at the cluster (ray status), or leave out address (--address)"
 
 
 class Stored(Ref):
@@ -71,12 +69,6 @@ class Ray(Engine):
         if address is None:
             self._start(memory, workers, scratch)
         else:
-            for name, value in (("workers", workers), ("scratch", scratch)):
-                if value is not None:
-                    raise SettingError(
-                        f"{name} is for a Ray that is started here, and this one runs at {address}",
-                        remedy=f"leave out {name} (--{name}), or address (--address)",
-                    )
             self._join(address)
         nodes: Any = ray.nodes()  # type: ignore[no-untyped-call]
         self.workers = max(1, int(sum(node["Resources"].get("CPU", 0) for node in nodes)))
@@ -117,19 +109,6 @@ class Ray(Engine):
             ) from None
 
     def _join(self, address: str) -> None:
-        """Connect to a cluster, once it is known that somebody is there: Ray would wait long."""
-        host, _, port = address.rpartition(":")
-        if address != "auto":
-            sound = bool(host) and port.isdigit() and "/" not in host
-            SettingError.unless(sound, "address", address, "HOST:PORT, or auto")
-            try:
-                socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
-            except (OSError, OverflowError) as error:
-                raise ClusterError(
-                    f"no Ray cluster answers ({getattr(error, 'strerror', None) or error})",
-                    where=address,
-                    remedy=REMEDY,
-                ) from None
         _check_free()
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
@@ -166,19 +145,23 @@ class Ray(Engine):
     ) -> list[list[Ref]]:
         count = 1 if pieces is None else pieces
         task = self._work.options(num_returns=1 + count, name=function.__name__)
-        found, open_ = [], []
+        found, answers = list[list[Ref]](), list[Any]()
         for call in calls:
             stored: list[Any] = []
             spec = [_placed(argument, stored) for argument in call]
-            done, *tables = task.remote(function, pieces, spec, *stored)
+            answer, *tables = task.remote(function, pieces, spec, *stored)
             found.append([Stored(table) for table in tables])
-            open_.append(done)
+            answers.append(answer)
         with _lost():
+            open_ = answers
             while open_:
                 ready, open_ = ray.wait(open_, timeout=1.0)
-                ray.get(ready)  # raises what the task raised
+                for answer in ready:
+                    if ray.get(answer) is not None:  # the first of all that fail, as in sequence
+                        before = answers[: answers.index(answer) + 1]
+                        raise next(error for error in ray.get(before) if error is not None)
                 tell(1 - len(open_) / len(calls))
-        return [list(tables) for tables in found]
+        return found
 
     def close(self) -> None:
         ray.shutdown()
@@ -194,9 +177,13 @@ def _check_free() -> None:
 def work(
     function: Callable[..., Any], pieces: int | None, spec: list[Any], *stored: Any
 ) -> tuple[Any, ...]:
-    """Call a function in a worker. The first result says that it is done."""
-    found = function(*(_filled(argument, stored) for argument in spec))
-    return (True, *([found] if pieces is None else found))
+    """Call a function in a worker. The first result is what is wrong with its input, if anything
+    is."""
+    try:
+        found = function(*(_filled(argument, stored) for argument in spec))
+    except RankOneError as error:
+        return (error, *[{}] * (1 if pieces is None else pieces))
+    return (None, *([found] if pieces is None else found))
 
 
 class Place:
@@ -224,12 +211,10 @@ def _filled(argument: Any, stored: Sequence[Any]) -> Any:
 
 @contextlib.contextmanager
 def _lost() -> Iterator[None]:
-    """What went wrong in a task as the error that it was there, and with Ray as one of ours."""
+    """What goes wrong with Ray, and not in a task, as an error of ours."""
     try:
         yield
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, RankOneError):
-            raise error.cause from None
+    except ray.exceptions.RayTaskError:
         raise
     except ray.exceptions.RayError as error:
         raise ClusterError(

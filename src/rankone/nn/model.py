@@ -15,7 +15,7 @@ import numpy as np
 
 from rankone.arrays import Ints
 from rankone.corpus import Corpus
-from rankone.corpus.read import read_like
+from rankone.corpus.read import Source, read_like
 from rankone.corpus.tasks import Task, task_of
 from rankone.corpus.texts import split_text
 from rankone.errors import CorpusError, SettingError
@@ -149,11 +149,9 @@ class Model:
             raise CorpusError("an empty document", where=where, remedy="take it out")
         return words
 
-    def read(
-        self, path: str | os.PathLike[str], *, labelled: bool | None = None, **given: Any
-    ) -> Corpus:
-        """Read a file as the model's own corpus was read, except for options of `read_corpus` that
-        are `given`.
+    def read(self, path: Source, *, labelled: bool | None = None, **given: Any) -> Corpus:
+        """Read a file, or several, as the model's own corpus was read, except for options of
+        `read_corpus` that are `given`.
 
         Labels are read if there are any; ``labelled=True`` refuses a file without them. Otherwise a
         file without the columns of the model's corpus may be read as plain text, and

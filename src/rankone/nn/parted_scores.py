@@ -53,7 +53,7 @@ class PartedPrediction(Figures):
             part, ids = self.corpus.part(number), self.corpus.engine.take(ref)["labels"]
             for a, b in spans(part.offsets):
                 some = sentences_of(part, a, b)
-                own = ids[int(part.offsets[a]) : int(part.offsets[b])]
+                own = ids[int(part.offsets[a]) : int(part.offsets[b])].astype(np.int64)
                 yield Prediction(some, named(self.names, own, some), 0, 0, None)
 
     def listed(self) -> dict[str, Any]:

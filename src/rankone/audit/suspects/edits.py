@@ -12,6 +12,7 @@ Labels that are no entity tags are judged one by one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,20 +84,26 @@ def best_edits(corpus: Corpus, labels: Numbers, scores: Scores, follows: Floats 
     return Edits(odds, length, label, candidates, before, after)
 
 
-def follow_odds(corpus: Corpus, tags: Tags) -> Floats:
-    """How much more often entity tags follow each other than by chance, as logarithms.
-
-    I-X follows B-X and I-X only.
-    """
-    names, labels, size = tags.names, tags.ids, len(tags.names)
+def follow_counts(corpus: Corpus, tags: Tags) -> Ints:
+    """How often each tag follows each other one; the last row and column are the ends of
+    sentences, and what nothing is asked of."""
+    labels, size = tags.ids, len(tags.names)
     ends = np.full(corpus.n_sentences, size)
     firsts, lasts = corpus.offsets[:-1], corpus.offsets[1:] - 1
     inner = np.flatnonzero(corpus.positions[1:] > 0)
     asked = np.where(labels >= 0, labels, size)
     before = np.concatenate([asked[inner], ends, asked[lasts]])
     after = np.concatenate([asked[inner + 1], asked[firsts], ends])
-    counts = np.bincount(before * (size + 1) + after, minlength=(size + 1) ** 2) + 0.5
-    table = counts.reshape(size + 1, size + 1)
+    counts = np.bincount(before * (size + 1) + after, minlength=(size + 1) ** 2)
+    return np.asarray(counts.reshape(size + 1, size + 1))
+
+
+def follow_odds(counts: Ints, names: Sequence[str]) -> Floats:
+    """How much more often entity tags follow each other than by chance, as logarithms.
+
+    I-X follows B-X and I-X only.
+    """
+    size, table = len(names), counts + 0.5
     odds = np.log(table * table.sum() / table.sum(0) / table.sum(1)[:, None])
     for z, tag in enumerate(names):
         if tag.startswith("I-"):

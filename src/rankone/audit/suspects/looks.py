@@ -8,6 +8,8 @@ which are of one document as a rule; a table or a headline is known by its outli
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -21,25 +23,62 @@ SHORT = 12  # a sentence of fewer tokens may be a headline or a row of a table
 DIGIT, RUN = re.compile("[0-9]"), re.compile(r"(.)\1+")
 
 
-class Looks(Neighbourhood):
-    """The windows of a corpus by name, widest first: what they share is said to the user."""
+@dataclass(frozen=True)
+class Spellings:
+    """What is made of each word of a vocabulary, as numbers: equal for equal values."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    word: Ints
+    lower: Ints
+    shape: Ints
+    ending: Ints
+    opening: Ints
+    capital: Ints
+
+    @classmethod
+    def of(cls, vocabulary: Sequence[str]) -> Spellings:
+        def numbers(of_word: Callable[[str], object]) -> Ints:
+            known: dict[object, int] = {}
+            found = [known.setdefault(of_word(word), len(known)) for word in vocabulary]
+            return np.array(found, dtype=np.int64)
+
+        return cls(
+            word=numbers(lambda word: DIGIT.sub("0", word)),
+            lower=numbers(lambda word: DIGIT.sub("0", word.lower())),
+            shape=numbers(shape),
+            ending=numbers(lambda word: word[-3:].lower()),
+            opening=numbers(lambda word: word[:3].lower()),
+            capital=np.array([word[:1].isupper() for word in vocabulary], dtype=np.int64),
+        )
+
+    def __getitem__(self, words: Ints) -> Spellings:
+        return Spellings(*(getattr(self, field.name)[words] for field in fields(self)))
+
+
+class Looks(Neighbourhood):
+    """The windows of some sentences by name, widest first: what they share is said to the user.
+
+    Of the corpus that the sentences are from, `spellings` are those of its vocabulary, `blocks` has
+    the block of each sentence, `numbers` the number of each token. By default they are all of it.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        spellings: Spellings | None = None,
+        blocks: Ints | None = None,
+        numbers: Ints | None = None,
+    ) -> None:
         super().__init__(corpus)
-        self.word = self.by_word(lambda word: DIGIT.sub("0", word))
-        self.lower = self.by_word(lambda word: DIGIT.sub("0", word.lower()))
-        self.shape = self.by_word(shape)
+        spelled = (spellings or Spellings.of(corpus.vocabulary))[corpus.token_ids]
+        self.word, self.lower, self.shape = spelled.word, spelled.lower, spelled.shape
+        self.ending, self.opening, self.capital = spelled.ending, spelled.opening, spelled.capital
+        self.blocks = blocks_of(corpus.file_ids) if blocks is None else blocks
+        self.numbers = np.arange(self.size) if numbers is None else numbers
 
     @cached_property
     def nearby(self) -> Ints:
         """The block of sentences that each token stands in."""
-        corpus = self.corpus
-        starts = np.flatnonzero(np.diff(corpus.file_ids, prepend=-1))
-        inside = np.arange(corpus.n_sentences) - np.repeat(
-            starts, np.diff(np.append(starts, corpus.n_sentences))
-        )
-        first = (inside % NEARBY == 0).cumsum()
-        return np.asarray(first[corpus.sentence_of])
+        return np.asarray(self.blocks[self.corpus.sentence_of])
 
     @cached_property
     def length(self) -> Ints:
@@ -50,8 +89,7 @@ class Looks(Neighbourhood):
     @cached_property
     def name(self) -> Keys:
         """The run of capitalised words that a token stands in, and the token's place in it."""
-        vocabulary = self.corpus.vocabulary
-        capital = np.array([word[:1].isupper() for word in vocabulary])[self.corpus.token_ids]
+        capital = self.capital > 0
         before = np.append(False, capital[:-1]) & (self.corpus.positions > 0)
         opens = capital & ~before
         run = np.cumsum(opens) - 1
@@ -60,55 +98,17 @@ class Looks(Neighbourhood):
         sums = np.zeros(int(opens.sum()) + 1, dtype=np.uint64)
         np.add.at(sums, run[capital], words[capital])
         whole = sums[run]  # -1 before the first run finds the last, which is no run
-        own = np.arange(self.size, dtype=np.uint64)  # a token outside is alone
-        return np.where(capital, mixed(whole, place), mixed(own, np.full(self.size, -1)))
+        alone = mixed(self.numbers, np.full(self.size, -1))  # a token outside of any run
+        return np.where(capital, mixed(whole, place), alone)
 
-    def voting(self) -> dict[str, Keys]:
-        """The windows whose tokens vote, by what they have in common."""
-        word, lower, shape_, at = self.word, self.lower, self.shape, self.at
-        name, span = self.name, self.window
-        return {
-            "three words on either side": span(-3, 3, word),
-            "two words on either side": span(-2, 2, word),
-            "one word before and three after": span(-1, 3, word),
-            "three words before and one after": span(-3, 1, word),
-            "two words on either side, whatever the case": span(-2, 2, lower),
-            "one word on either side": span(-1, 1, word),
-            "two words before": span(-2, 0, word),
-            "two words after": span(0, 2, word),
-            "two words on either side, not the word itself": mixed(
-                at(word, -2), at(word, -1), shape_, at(word, 1), at(word, 2)
-            ),
-            "the same name nearby": mixed(name, self.nearby),
-            "the word before, nearby": mixed(self.nearby, at(lower, -1), lower),
-            "the word after, nearby": mixed(self.nearby, lower, at(lower, 1)),
-            "the same word nearby": mixed(self.nearby, lower),
-            "the same name": name,
-            "the word before": span(-1, 0, word),
-            "the word after": span(0, 1, word),
-            "the word, between words of the same outline": mixed(
-                at(shape_, -2), at(shape_, -1), word, at(shape_, 1), at(shape_, 2)
-            ),
-            "the two words before it": mixed(at(word, -2), at(word, -1), shape_),
-            "the two words after it": mixed(shape_, at(word, 1), at(word, 2)),
-            "the word before it": mixed(at(word, -1), shape_),
-            "the word after it": mixed(shape_, at(word, 1)),
-            "the word": word.astype(np.uint64),
-            "the word, whatever the case": lower.astype(np.uint64),
-            "the same place in rows of a table nearby": mixed(
-                self.nearby, self.corpus.positions, span(-1, 1, shape_)
-            ),
-            "the same place in rows of this length nearby": mixed(
-                self.nearby, self.corpus.positions, self.length, shape_
-            ),
-            "the outlines of three words on either side": mixed(self.length, span(-3, 3, shape_)),
-        }
+    def voting(self, names: Iterable[str] | None = None) -> dict[str, Keys]:
+        """The windows whose tokens vote, by what they have in common; all of them, or these."""
+        return {name: VOTING[name](self) for name in (VOTING if names is None else names)}
 
     def linear(self) -> list[Keys]:
         """The windows that the linear model weighs."""
         word, lower, shape_, at = self.word, self.lower, self.shape, self.at
-        ending = self.by_word(lambda word: word[-3:].lower())
-        opening = self.by_word(lambda word: word[:3].lower())
+        ending, opening = self.ending, self.opening
         span, length, place = self.window, self.length, self.corpus.positions
         return [
             *(c.astype(np.uint64) for c in (word, lower, shape_, ending, opening)),
@@ -130,6 +130,56 @@ class Looks(Neighbourhood):
             mixed(np.minimum(place, 3), shape_),
             mixed(length, np.where(length > 0, place, 0), shape_),
         ]
+
+
+# The windows that vote, widest first, by what their tokens have in common.
+VOTING: dict[str, Callable[[Looks], Keys]] = {
+    "three words on either side": lambda s: s.window(-3, 3, s.word),
+    "two words on either side": lambda s: s.window(-2, 2, s.word),
+    "one word before and three after": lambda s: s.window(-1, 3, s.word),
+    "three words before and one after": lambda s: s.window(-3, 1, s.word),
+    "two words on either side, whatever the case": lambda s: s.window(-2, 2, s.lower),
+    "one word on either side": lambda s: s.window(-1, 1, s.word),
+    "two words before": lambda s: s.window(-2, 0, s.word),
+    "two words after": lambda s: s.window(0, 2, s.word),
+    "two words on either side, not the word itself": lambda s: mixed(
+        s.at(s.word, -2), s.at(s.word, -1), s.shape, s.at(s.word, 1), s.at(s.word, 2)
+    ),
+    "the same name nearby": lambda s: mixed(s.name, s.nearby),
+    "the word before, nearby": lambda s: mixed(s.nearby, s.at(s.lower, -1), s.lower),
+    "the word after, nearby": lambda s: mixed(s.nearby, s.lower, s.at(s.lower, 1)),
+    "the same word nearby": lambda s: mixed(s.nearby, s.lower),
+    "the same name": lambda s: s.name,
+    "the word before": lambda s: s.window(-1, 0, s.word),
+    "the word after": lambda s: s.window(0, 1, s.word),
+    "the word, between words of the same outline": lambda s: mixed(
+        s.at(s.shape, -2), s.at(s.shape, -1), s.word, s.at(s.shape, 1), s.at(s.shape, 2)
+    ),
+    "the two words before it": lambda s: mixed(s.at(s.word, -2), s.at(s.word, -1), s.shape),
+    "the two words after it": lambda s: mixed(s.shape, s.at(s.word, 1), s.at(s.word, 2)),
+    "the word before it": lambda s: mixed(s.at(s.word, -1), s.shape),
+    "the word after it": lambda s: mixed(s.shape, s.at(s.word, 1)),
+    "the word": lambda s: s.word.astype(np.uint64),
+    "the word, whatever the case": lambda s: s.lower.astype(np.uint64),
+    "the same place in rows of a table nearby": lambda s: mixed(
+        s.nearby, s.corpus.positions, s.window(-1, 1, s.shape)
+    ),
+    "the same place in rows of this length nearby": lambda s: mixed(
+        s.nearby, s.corpus.positions, s.length, s.shape
+    ),
+    "the outlines of three words on either side": lambda s: mixed(
+        s.length, s.window(-3, 3, s.shape)
+    ),
+}
+
+
+def blocks_of(files: Ints, inside: int = 0, before: int = 0) -> Ints:
+    """The block of each sentence, from the file of each; there are `before` blocks already, and the
+    first file has `inside` sentences before these."""
+    numbers = np.arange(len(files))
+    first = np.where(np.diff(files, prepend=files[:1] - (inside == 0)) != 0, numbers, -inside)
+    places = numbers - np.maximum.accumulate(first)
+    return np.asarray(before + (places % NEARBY == 0).cumsum())
 
 
 def shape(word: str) -> str:

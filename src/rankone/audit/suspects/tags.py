@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from rankone.arrays import Floats
+from rankone.arrays import Bools, Floats, Ints
 from rankone.audit.suspects.votes import Numbers, Scores
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.schemes import as_iob1, opening
@@ -25,16 +26,17 @@ class Tags:
     scheme: str | None
 
     @classmethod
-    def of(cls, corpus: Corpus) -> Tags:
-        names, ids = list(corpus.label_names), corpus.label_ids
+    def of(cls, corpus: Corpus, names: Sequence[str] | None = None) -> Tags:
+        """`names` are those of a corpus that this is a part of."""
+        labels, ids = corpus.label_names, corpus.label_ids
+        if names is None:
+            names = [*labels, *(f"B-{labels[i][2:]}" for i in opened_types(corpus).tolist())]
+            names = list(dict.fromkeys(names))
         if corpus.scheme == "IOB1":
-            ids = ids.copy()
             number = {name: i for i, name in enumerate(names)}
-            for i in np.flatnonzero(opening(names, ids, corpus.offsets[:-1])).tolist():
-                tag = f"B-{names[ids[i]][2:]}"
-                ids[i] = number.setdefault(tag, len(number))
-            names = list(number)
-        return cls(names, ids.astype(np.int32), corpus.scheme)
+            begun = np.array([number.get(f"B-{label[2:]}", -1) for label in labels])
+            ids = np.where(_opens(corpus), begun[ids], ids)
+        return cls(list(names), ids.astype(np.int32), corpus.scheme)
 
     def spelled(self, tags: list[str]) -> list[str]:
         """The tags of a sentence as the corpus writes them."""
@@ -52,3 +54,16 @@ class Tags:
                 if name[0] == "B" and inner is not None:
                     chances[:, y] = np.maximum(chances[:, y], chances[:, inner])
         return np.asarray(np.log(chances), dtype=np.float32)
+
+
+def opened_types(corpus: Corpus) -> Ints:
+    """The labels that are written I-, and open an entity, in the order of their appearance."""
+    if corpus.scheme != "IOB1":
+        return np.empty(0, dtype=np.int64)
+    labels = corpus.label_ids[_opens(corpus)]
+    return np.asarray(labels[np.sort(np.unique(labels, return_index=True)[1])])
+
+
+def _opens(corpus: Corpus) -> Bools:
+    opens = opening(corpus.label_names, corpus.label_ids, corpus.offsets[:-1])
+    return np.asarray(opens & (corpus.label_ids >= 0))

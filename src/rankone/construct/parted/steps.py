@@ -19,6 +19,28 @@ from rankone.progress import Progress
 ALONE = "leave out memory and engine (--memory, --engine)"  # for what needs all of a corpus
 
 
+def check_settings_of_parts(
+    construction: str | None, options: Mapping[str, Any], task: str, source: str | None = None
+) -> None:
+    """Refuse what takes a whole corpus at once; known before it is read."""
+    if of_texts(task):
+        raise SettingError(
+            f"texts (task {task!r}) are memorized in memory", where=source, remedy=ALONE
+        )
+    if construction != "gated":
+        name = "line, the default," if construction is None else construction
+        raise SettingError(
+            f"{name} needs the whole corpus in memory",
+            where=source,
+            remedy=f"choose gated (--construction gated), or {ALONE}",
+        )
+    for name in ("vectors", "editable"):
+        if options[name] is not None and options[name] is not False:
+            raise SettingError(
+                f"{name} needs the whole corpus in memory", where=source, remedy=ALONE
+            )
+
+
 def check_parts(
     whole: PartedCorpus,
     construction: str,
@@ -27,23 +49,7 @@ def check_parts(
     max_length: int | None,
 ) -> int:
     """Refuse what takes a whole corpus at once. Returns the rows of the table of positions."""
-    if construction != "gated":
-        raise SettingError(
-            f"{construction} needs the whole corpus in memory",
-            where=whole.source,
-            remedy=f"choose gated, or {ALONE}",
-        )
-    if of_texts(whole.heading.task):
-        raise SettingError(
-            f"texts (task {whole.heading.task!r}) are memorized in memory",
-            where=whole.source,
-            remedy=ALONE,
-        )
-    for name in ("vectors", "editable"):
-        if options[name] is not None and options[name] is not False:
-            raise SettingError(
-                f"{name} needs the whole corpus in memory", where=whole.source, remedy=ALONE
-            )
+    check_settings_of_parts(construction, options, whole.heading.task, whole.source)
     if not positions:
         if max_length is not None:
             raise SettingError(

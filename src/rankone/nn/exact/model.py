@@ -15,7 +15,7 @@ from flint import arb, ctx
 
 from rankone.arrays import Ints
 from rankone.corpus import Corpus
-from rankone.corpus.read import read_like
+from rankone.corpus.read import Source, read_like
 from rankone.errors import ModelError, PrecisionError
 from rankone.nn.exact import store
 from rankone.nn.exact.evaluate import evaluate
@@ -84,10 +84,8 @@ class ExactModel:
         unknown, index = len(self.vocabulary), self._index
         return np.fromiter((index.get(word, unknown) for word in words), np.int64, len(words))
 
-    def read(
-        self, path: str | os.PathLike[str], *, labelled: bool | None = None, **given: Any
-    ) -> Corpus:
-        """Read a file as the model's own corpus was read."""
+    def read(self, path: Source, *, labelled: bool | None = None, **given: Any) -> Corpus:
+        """Read a file, or several, as the model's own corpus was read."""
         return read_like(path, self.reading, self.labels, labelled=labelled, **given)
 
     def to_float64(self) -> Model:
