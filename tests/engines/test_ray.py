@@ -117,6 +117,7 @@ def test_one_ray_at_a_time() -> None:
         open_engine("ray")
 
 
+@pytest.mark.slow
 def test_an_audit_is_that_of_the_whole(engine: Engine) -> None:
     corpus = rankone.read_corpus("builtin")
     whole = rankone.inspect(corpus, suspects=3).to_json()
