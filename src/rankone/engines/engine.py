@@ -117,6 +117,12 @@ class Engine(ABC):
         self.close()
 
 
+def bucket_of(hashes: NDArray[np.uint64], count: int) -> NDArray[np.int64]:
+    """The bucket of each hash, by its upper half."""
+    upper = hashes >> np.uint64(32)
+    return np.asarray((upper * np.uint64(count)) >> np.uint64(32), np.int64)
+
+
 def scattered(bucket: NDArray[np.integer[Any]], count: int, columns: Table) -> list[Table]:
     """The rows of each of so many buckets, in order; ``bucket[i]`` is that of row i."""
     order = np.argsort(bucket, kind="stable")
