@@ -1,0 +1,1 @@
+"""The explorer: a page in which a model runs, with its corpus and its certificate."""
