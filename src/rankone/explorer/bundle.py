@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-IMPORT = re.compile(r'^import \{([\w, ]+)\} from "\./([\w-]+)\.js";$', re.M)
-EXPORT = re.compile(r"^export ((?:async )?function\*?|const|class) (\w+)", re.M)
+IMPORT = re.compile(r'^import \{([\w$, ]+)\} from "\./([\w-]+)\.js";$', re.M)
+EXPORT = re.compile(r"^export ((?:async )?function\*?|const|class) ([\w$]+)", re.M)
 
 
 def bundle(entry: str, read: Callable[[str], str]) -> str:
