@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rankone.corpus import Corpus, Sentence, builtin_corpus, read_corpus
     from rankone.errors import RankOneError
     from rankone.explanation import Explanation, explain
+    from rankone.explorer import Explorer
+    from rankone.explorer.explore import explore
     from rankone.kernels import rank1_attention
     from rankone.nn import Model, MultiheadRank1Attention, load
     from rankone.nn.exact import ExactModel, load_exact
@@ -42,6 +44,7 @@ __all__ = [
     "Edited",
     "ExactModel",
     "Explanation",
+    "Explorer",
     "Growth",
     "Memorized",
     "Model",
@@ -61,6 +64,7 @@ __all__ = [
     "converge",
     "edit",
     "explain",
+    "explore",
     "forget",
     "grow",
     "inspect",
@@ -85,6 +89,7 @@ _HOMES = {
     "corpus": "Corpus Sentence builtin_corpus read_corpus",
     "errors": "RankOneError",
     "explanation": "Explanation explain",
+    "explorer": "Explorer explore",
     "kernels": "rank1_attention",
     "nn": "Model MultiheadRank1Attention load",
     "nn.exact": "ExactModel load_exact",

@@ -9,25 +9,24 @@ from typing import Any
 
 from rankone.certification import Certificate
 from rankone.corpus import Corpus
+from rankone.corpus.parts import cut
 from rankone.corpus.read import corpus_like
 from rankone.corpus.tasks import BEGIN
 from rankone.documents import figures
 from rankone.errors import CorpusError, SettingError, SizeError
-from rankone.explorer.bundle import bundle
+from rankone.explorer.frame import page
 from rankone.explorer.network import NetworkData
 from rankone.explorer.packing import Arrays, pack
 from rankone.explorer.proof import certificate_in, proof_data
-from rankone.explorer.sentences import SentencesData, first
+from rankone.explorer.sentences import SentencesData
 from rankone.files import write_file
 from rankone.nn import Model, load
 from rankone.nn.classifier import dtype_name
 from rankone.nn.ragged import LONGER, check_lengths
-from rankone.pages import fill, part
 from rankone.plural import plural
 from rankone.progress import Progress
 
 LIMIT = 10_000_000  # bytes of a page
-ROOM = "rankone.explorer/static"
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,8 @@ def explore(
     arrays: Arrays = network.arrays
     given: SentencesData | None = None
     if whole is not None:
-        given = SentencesData(model, first(whole, sentences or whole.n_sentences))
+        count = min(sentences or whole.n_sentences, whole.n_sentences)
+        given = SentencesData(model, cut(whole, [count])[0])
         given.check()
         arrays = {**arrays, **given.arrays()}
     data = {
@@ -105,12 +105,17 @@ def explore(
         "corpus": None if given is None else given.figures(),
         "certificate": proof_data(certificate, model, whole),
     }
-    html = page(name, described(model), pack(data, arrays))
+    line = described(model)
+
+    def made(arrays: Arrays) -> str:
+        return page("explorer.html", "app", title=name, shape=line, data=pack(data, arrays))
+
+    html = made(arrays)
     size = len(html.encode())
     if size > limit:
         raise SizeError(
             f"the page would have {size / 1e6:.1f} MB, and {limit / 1e6:.0f} MB is the limit",
-            remedy=_smaller(given, size, len(page(name, "", pack(data, network.arrays))), limit),
+            remedy=_smaller(given, size, len(made(network.arrays)), limit),
         )
     counts = (0, 0) if given is None else (given.corpus.n_sentences, given.corpus.n_tokens)
     return Explorer(name, *counts, size, html)
@@ -122,25 +127,6 @@ def _smaller(given: SentencesData | None, size: int, bare: int, limit: int) -> s
         return f"give a smaller model: this one alone takes {bare / 1e6:.1f} MB"
     most = max(1, int(given.corpus.n_sentences * (limit - bare) / (size - bare) * 0.9))
     return f"take fewer sentences: about {most:,} fit (--sentences {most})"
-
-
-def page(title: str, shape: str, data: str) -> str:
-    """The frame with its style, its script, and packed data."""
-    from rankone import __version__
-
-    return fill(
-        part(ROOM, "explorer.html"),
-        style=part(ROOM, "page.css"),
-        script=script("app"),
-        title=title,
-        shape=shape,
-        made=f"Made by rankone {__version__}. This page loads nothing: the model runs in it.",
-        data=data,
-    )
-
-
-def script(entry: str) -> str:
-    return bundle(entry, lambda name: part(ROOM, f"{name}.js"))
 
 
 def described(model: Model) -> str:

@@ -1,8 +1,8 @@
-"""The sentences of a page: words, labels, lines, contexts, and the labels that the model chooses."""
+"""The sentences of a page: words, labels, lines, contexts, and what the model chooses."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -68,8 +68,13 @@ class SentencesData:
     @cached_property
     def contexts(self) -> Ints:
         shape = self.model.network.shape
-        seen = {"positions": shape.positions > 0, "causal": shape.causal, "depth": shape.depth}
-        return visible_contexts(self.corpus, **seen, window=shape.window)
+        return visible_contexts(
+            self.corpus,
+            positions=shape.positions > 0,
+            causal=shape.causal,
+            depth=shape.depth,
+            window=shape.window,
+        )
 
     def check(self) -> None:
         """Refuse a corpus with no word, or no label, that the model has."""
@@ -128,13 +133,3 @@ class SentencesData:
             "corpus.lines": steps.astype(np.int32),
             "corpus.files": whole(corpus.file_ids),
         }
-
-
-def first(corpus: Corpus, sentences: int) -> Corpus:
-    """A corpus of its first sentences."""
-    if sentences >= corpus.n_sentences:
-        return corpus
-    end = int(corpus.offsets[sentences])
-    columns = {name: getattr(corpus, name)[:end] for name in ("token_ids", "label_ids", "lines")}
-    bounds = {"offsets": corpus.offsets[: sentences + 1], "file_ids": corpus.file_ids[:sentences]}
-    return replace(corpus, **columns, **bounds)

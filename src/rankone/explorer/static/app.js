@@ -8,7 +8,7 @@ import {Figure} from "./figure.js";
 import {findings} from "./findings.js";
 import {proof, apart} from "./proof.js";
 import {theme} from "./theme.js";
-import {$, between, chip, el, plain, plural, shown, whole} from "./dom.js";
+import {$, between, chip, el, fill, plain, plural, shown, whole} from "./dom.js";
 
 const FIRST = 40, AROUND = 7, VIEWS = ["sentence", "findings", "proof"], HINTS = 14;
 
@@ -68,7 +68,7 @@ async function start() {
   function search() {
     hits = corpus.search($("#query").value);
     drawn = 0;
-    $("#list").replaceChildren();
+    fill($("#list"));
     $("#count").textContent = !corpus.given ? "No corpus: type a sentence." : hits.length === corpus.size ? plural(corpus.size, "sentence") : `${whole(hits.length)} of ${plural(corpus.size, "sentence")}`;
     more();
   }
@@ -77,7 +77,7 @@ async function start() {
       const at = own[0] ?? 0, [a, b] = corpus.bounds(s), from = Math.max(0, at - AROUND), to = Math.min(b - a, from + 2 * AROUND);
       const words = Array.from(corpus.tokens.subarray(a + from, a + to), (i) => corpus.words[i]);
       const marked = new Set(own), wrong = () => { for (let i = a; i < b; i++) if (corpus.wrong(i)) return true; return false; };
-      return el("li", {"data-s": s}, el("button", {type: "button", onclick: () => { view.open(s, at); current(); }},
+      return el("li", {"data-s": s}, el("button", {type: "button", onclick: () => { view.open(s, own[0] ?? null); current(); }},
         el("small", {}, whole(corpus.place(s)[2]), wrong() ? el("span", {class: "bad", title: "a label differs from the file"}, " ✗") : null), " ",
         el("span", {dir: "auto"}, from ? "… " : "", between(words.map((word, i) => (marked.has(from + i) ? el("mark", {}, shown(word)) : el("span", {}, shown(word)))), " "), to < b - a ? " …" : "")));
     });
@@ -93,7 +93,7 @@ async function start() {
     const k = hits.findIndex(([s]) => s === view.s), next = hits[k < 0 ? 0 : k + step];
     if (!next) return;
     while (drawn <= k + step) more();
-    view.open(next[0], next[1][0] ?? 0);
+    view.open(next[0], next[1][0] ?? null);
     current();
     $("#list .current")?.scrollIntoView({block: "nearest"});
   }
@@ -103,7 +103,7 @@ async function start() {
     if (corpus.figures.labelled && app.task === "tags") for (const g of corpus.gold) if (g) counts.set(g - 1, (counts.get(g - 1) ?? 0) + 1);
     const often = [...counts].sort((x, y) => y[1] - x[1]).slice(0, HINTS).filter(([label]) => !/\s/.test(corpus.labels[label]));
     const {asked, right, unavoidable, unknown} = corpus.figures;
-    $("#filters").replaceChildren(...[asked > right && hint("is:wrong", "wrong"), unavoidable > 0 && hint("is:unavoidable", "unavoidable"), unknown > 0 && hint("is:unknown", "unknown words"),
+    fill($("#filters"), ...[asked > right && hint("is:wrong", "wrong"), unavoidable > 0 && hint("is:unavoidable", "unavoidable"), unknown > 0 && hint("is:unknown", "unknown words"),
       ...often.map(([label]) => hint("label:" + corpus.labels[label], chip(corpus.labels[label])))].filter(Boolean));
   }
   let typing = 0;
@@ -136,7 +136,7 @@ async function start() {
   }
   function recall() {
     const asked = location.hash.slice(1), found = new URLSearchParams(asked), s = Number(found.get("s")) - 1, t = Number(found.get("t")) - 1;
-    if (s >= 0 && s < corpus.size) view.open(s, Math.max(0, t || 0));
+    if (s >= 0 && s < corpus.size) view.open(s, t >= 0 ? t : null);
     else if (corpus.given) view.open(0);
     else view.type(data.vocabulary.slice(0, 5));
     turn(VIEWS.includes(asked) ? asked : "sentence");

@@ -38,6 +38,18 @@ export class Corpus {
     return Array.from(this.tokens.subarray(a, b), (i) => this.words[i]);
   }
 
+  // The token to look at first: a wrong one, or one that has not the most frequent label.
+  striking(s) {
+    const [a, b] = this.bounds(s);
+    if (this.usual === undefined) {
+      const counts = new Uint32Array(this.labels.length);
+      for (const label of this.chosen) counts[label]++;
+      this.usual = counts.indexOf(counts.reduce((x, y) => Math.max(x, y), 0));
+    }
+    for (const fits of [(i) => this.wrong(i), (i) => this.chosen[i] !== this.usual]) for (let i = a; i < b; i++) if (fits(i)) return i - a;
+    return 0;
+  }
+
   // Where a sentence or token stands: a file and a line.
   place(s, token = this.offsets[s]) {
     const {files, format} = this.figures, unit = format === "python" ? "sentence" : "line";

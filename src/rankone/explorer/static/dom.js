@@ -3,6 +3,11 @@
 
 export const $ = (selector, home = document) => home.querySelector(selector);
 
+const there = (child) => child !== null && child !== undefined && child !== false;
+
+// Put these in the place of what a node holds; null and false stand for nothing.
+export const fill = (node, ...children) => node.replaceChildren(...children.flat(Infinity).filter(there));
+
 export function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -11,7 +16,7 @@ export function el(tag, attributes, ...children) {
     else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...children.flat(Infinity).filter(there));
   return node;
 }
 

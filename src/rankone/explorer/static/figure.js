@@ -1,6 +1,6 @@
 // The figure under a sentence: the line of all context ids, or the group of the selected word.
 
-import {$, between, brief, chip, el, exact, plain, plural, shown} from "./dom.js";
+import {$, between, brief, chip, el, exact, fill, plain, plural, shown} from "./dom.js";
 import {Plot} from "./plot.js";
 import {corpusNumbers, directions, kindOf, line, logitsAlong, numbersOf, widthOf} from "./readout.js";
 
@@ -131,7 +131,7 @@ export class Figure {
       group: ["The group of ", el("q", {dir: "auto"}, shown(word)), `. Each tick is one of its ${this.numbers ? plural(own, "context id") : "context ids"}, seen along one direction; the curves are the logits that its hidden units make of it.`],
       lead: ["Leads. ", "This network has no readout of one number. Each tick is a token: how far the logit of its label is ahead of the next."],
     }[this.kind];
-    $("#caption").replaceChildren(el("b", {}, title[0]), ...title.slice(1));
+    fill($("#caption"), el("b", {}, title[0]), ...title.slice(1));
     const button = (text, title2, act, off = false) => el("button", {type: "button", title: title2, disabled: off, onclick: act}, text);
     const zoom = (factor) => () => { this.plot.axis.zoom(factor); this.plot.draw(); };
     const pair = app.pair && this.numbers && this.kind !== "lead";
@@ -142,7 +142,7 @@ export class Figure {
     };
     const choice = list.length < 2 ? null : el("select", {"aria-label": "Direction", onchange: (event) => { this.chosen = Number(event.target.value); this.own(t); this.scene(); this.frame("word"); this.captions(); }},
       list.slice(0, 40).map((direction, i) => el("option", {value: i, selected: i === this.chosen}, name(direction))));
-    $("#zooms").replaceChildren(
+    fill($("#zooms"),
       this.kind === "line" || this.kind === "lead" ? button("whole line", "All context ids", () => this.frame("all")) : null,
       button(this.kind === "group" ? "whole group" : "word", "All contexts of the word", () => this.frame("word")),
       button("token", "The token and its nearest neighbour", () => this.frame("token")),
@@ -173,7 +173,7 @@ export class Figure {
     const {app} = this, {corpus} = app, {axis} = this.plot;
     if (token === null) {
       const direction = this.found?.list[this.chosen], rest = this.found ? this.found.total - direction.units.length - this.found.flat.length : 0;
-      $("#under").replaceChildren(...[
+      fill($("#under"), ...[
         this.plot.axis ? `Window ${brief(axis.span)} wide` : "",
         axis.span < 1e-5 * Math.abs(axis.anchor) ? `, around ${exact(axis.anchor)}` : "",
         rest > 0 ? `; ${plural(rest, "unit")} of the group ${rest === 1 ? "looks" : "look"} along other directions` : "",
@@ -182,7 +182,7 @@ export class Figure {
     }
     const s = corpus.sentenceOf(token), [a] = corpus.bounds(s), t = token - a, words = corpus.wordsOf(s);
     const part = (from, to) => words.slice(Math.max(0, from), to).map(plain).join(" ");
-    $("#under").replaceChildren(chip(corpus.labels[corpus.chosen[token]]), " ", exact(this.value(token)), " · ",
+    fill($("#under"), chip(corpus.labels[corpus.chosen[token]]), " ", exact(this.value(token)), " · ",
       el("span", {class: "excerpt"}, t > AROUND ? "… " : "", part(t - AROUND, t), " ", el("mark", {}, shown(words[t])), " ", part(t + 1, t + 1 + AROUND), t + 1 + AROUND < words.length ? " …" : ""));
   }
 

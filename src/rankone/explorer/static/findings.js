@@ -1,6 +1,6 @@
 // What is wrong with the labels: ceilings, and contexts that contradict each other.
 
-import {$, between, chip, el, percent, plural, shown, whole} from "./dom.js";
+import {$, between, chip, el, fill, percent, plural, shown, whole} from "./dom.js";
 
 const FIRST = 25, LINES = 8, AROUND = 10;
 const INPUTS = { // what a model may see, from least to most
@@ -15,7 +15,7 @@ const INPUTS = { // what a model may see, from least to most
 export function findings(app, {open, search}) {
   const {corpus, network} = app, home = $("#findings"), figures = corpus.figures;
   if (!corpus.given) {
-    home.replaceChildren(el("p", {class: "note"}, "This page was made without a corpus. ", el("code", {}, "rankone explore DIR FILE"), " shows what contradicts itself in FILE."));
+    fill(home, el("p", {class: "note"}, "This page was made without a corpus. ", el("code", {}, "rankone explore DIR FILE"), " shows what contradicts itself in FILE."));
     return;
   }
   const {asked, right, unavoidable} = figures, wrong = asked - right;
@@ -48,7 +48,7 @@ export function findings(app, {open, search}) {
     children.push(el("h2", {}, "Contradictions ", el("small", {}, whole(found.length))),
       el("p", {class: "note"}, found.length ? "Contexts that look the same to this model, with more than one label. At most one of the labels can be right." : "None: every context has one label, so a model can get all of them right."), list, more);
   }
-  home.replaceChildren(...children);
+  fill(home, ...children);
 }
 
 function card(corpus, {context, sides}, open) {

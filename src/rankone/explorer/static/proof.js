@@ -1,6 +1,6 @@
 // The certificate: what was proved, with which arithmetic, by which figures; or what refutes it.
 
-import {$, between, chip, el, exact, plural, shown, whole} from "./dom.js";
+import {$, between, chip, el, exact, fill, plural, shown, whole} from "./dom.js";
 
 const CLAIMS = {
   mapping: ["Contexts are told apart", (c) => `Any two of the ${whole(c.contexts)} contexts have context ids more than δ = ${c.delta} apart, and every context id is shorter than r = ${c.r} (Definition 2).`],
@@ -12,7 +12,7 @@ const SIGNS = {certified: "✓", refuted: "✗", undecided: "?"};
 export function proof(app, {open, closest, number}) {
   const {corpus} = app, c = app.data.certificate, home = $("#proof");
   if (!c) {
-    home.replaceChildren(el("p", {class: "note"}, "There is no certificate in the model directory. ", el("code", {}, "rankone certify DIR FILE"), " proves or refutes what the weights do, and this page then shows it."));
+    fill(home, el("p", {class: "note"}, "There is no certificate in the model directory. ", el("code", {}, "rankone certify DIR FILE"), " proves or refutes what the weights do, and this page then shows it."));
     return;
   }
   const token = (spot) => {
@@ -45,7 +45,7 @@ export function proof(app, {open, closest, number}) {
     ["corpus", c.source], ["seconds", Object.entries(c.seconds).map(([k, x]) => `${k} ${x.toFixed(2)}`).join(", ")], ...Object.entries(c.hashes).map(([name, hash]) => [`SHA-256 of ${name}`, hash])];
   children.push(el("h2", {}, "Figures"), el("div", {class: "scroll"}, el("table", {class: "plain"}, el("tbody", {}, rows.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) =>
     el("tr", {}, el("th", {scope: "row"}, name), el("td", {class: name.startsWith("SHA") ? "hash" : null}, typeof value === "string" ? shown(value) : value)))))));
-  home.replaceChildren(...children);
+  fill(home, ...children);
 }
 
 // How far the closest pair is apart, once the numbers of the corpus are known.
@@ -53,7 +53,7 @@ export function apart(numbers, kind) {
   const node = $("#apart");
   if (!node || !numbers) return;
   const [a, b] = numbers, far = Math.max(...a.map((x, h) => Math.abs(x - b[h])));
-  if (kind !== "lead") node.replaceChildren(`Their numbers in this page: `, el("span", {class: "value"}, a.map(exact).join(", ")), " and ", el("span", {class: "value"}, b.map(exact).join(", ")), ", apart by ", el("span", {class: "value"}, String(far)), ".");
+  if (kind !== "lead") fill(node, `Their numbers in this page: `, el("span", {class: "value"}, a.map(exact).join(", ")), " and ", el("span", {class: "value"}, b.map(exact).join(", ")), ", apart by ", el("span", {class: "value"}, String(far)), ".");
 }
 
 function context(app, spot, i, open) {

@@ -1,6 +1,6 @@
 // A sentence: its tokens with labels, what each looks at, and what happens when they are changed.
 
-import {$, between, brief, chip, el, exact, percent, plain, plural, shown} from "./dom.js";
+import {$, between, brief, chip, el, exact, fill, percent, plain, plural, shown} from "./dom.js";
 import {argmax} from "./model.js";
 import {kindOf, numbersOf} from "./readout.js";
 
@@ -33,8 +33,8 @@ export class SentenceView {
   }
 
   // Show sentence s of the corpus.
-  open(s, t = 0) {
-    const {corpus} = this.app, [a] = corpus.bounds(s), words = corpus.wordsOf(s);
+  open(s, at = null) {
+    const {corpus} = this.app, [a] = corpus.bounds(s), words = corpus.wordsOf(s), t = at ?? corpus.striking(s);
     const origin = words.map((word, i) => ({word, at: a + i}));
     this.set(s, origin, t);
   }
@@ -146,11 +146,11 @@ export class SentenceView {
         asked ? chip(name) : null,
         wrong ? el("span", {class: "truth"}, "file: ", shown(corpus.labels[truth])) : null));
     }
-    this.list.replaceChildren(...rows);
+    fill(this.list, ...rows);
     this.list.classList.toggle("dense", end - this.from > 120);
     const pager = $("#pager");
     pager.hidden = this.items.length <= SIGHT;
-    if (!pager.hidden) pager.replaceChildren(
+    if (!pager.hidden) fill(pager,
       el("button", {type: "button", disabled: this.from === 0, onclick: () => this.select(this.from - SIGHT)}, "← earlier"),
       ` tokens ${this.from + 1} to ${end} of ${plural(this.items.length, "token")} `,
       el("button", {type: "button", disabled: end === this.items.length, onclick: () => this.select(this.from + SIGHT)}, "later →"));
@@ -169,7 +169,7 @@ export class SentenceView {
       network.attending.map(([b, h], i) => el("option", {value: i, selected: i === this.head}, (network.blocks.length > 1 ? `block ${b + 1}, ` : "") + `head ${h + 1}`)));
     const lanes = [["weight", "how much the token looks at each"], ["pull", "how far its number would move without each"]].map(([name, title]) =>
       el("label", {title}, el("input", {type: "radio", name: "lane", value: name, checked: this.lane === name, onchange: () => { this.lane = name; this.mark(); }}), el("span", {}, name)));
-    $("#tools").replaceChildren(
+    fill($("#tools"),
       el("p", {class: "where"}, where, this.edited ? el("span", {class: "edited"}, ` · changed: ${plural(changedLabels, "other label")}`) : null),
       el("div", {class: "buttons"},
         el("fieldset", {class: "lanes"}, el("legend", {class: "unseen"}, "Bars"), lanes), select,
@@ -212,7 +212,7 @@ export class SentenceView {
     const heading = el("h2", {}, el("span", {class: "word", dir: "auto"}, shown(word)), " ", chip(name), el("small", {}, ` token ${t + 1} of ${this.items.length}`));
     const rows = kind === "line" ? this.sum(t, numbers[0]) : kind === "group" ? this.averages(t, numbers) : [["lead", exact(numbers[0]), "of its label's logit over the next"]];
     const row = ([term, value, note]) => [el("dt", {}, term), el("dd", {}, el("span", {class: "value"}, value), note ? el("small", {}, " ", note) : null)];
-    $("#about").replaceChildren(heading,
+    fill($("#about"), heading,
       el("dl", {class: "numbers"}, rows.map(row)),
       el("p", {class: "movers"}, el("span", {}, pulls ? "Without a word, the average of this head would move by " : "It looks most at "), listed.length ? between(listed, " ") : "nothing else", "."),
       this.choice(t));
