@@ -112,7 +112,7 @@ class Comparison:
         return figures(self)
 
     def save(self, directory: str | os.PathLike[str], *, plots: bool = True) -> list[Path]:
-        """Write the table (JSON, CSV), a page, plots, and a directory per model with its certificate.
+        """Write the table (JSON, CSV), a page, plots, and a directory per model with a certificate.
 
         An exact model that fits float64 is written as a float64 model as well, in a directory that
         ends with -float64. Returns the files, for each model the certificate, or the weights.
