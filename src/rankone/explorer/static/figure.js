@@ -11,7 +11,7 @@ export class Figure {
   constructor(app, open) {
     Object.assign(this, {app, open, kind: kindOf(app.network), width: widthOf(app.network), chosen: 0, numbers: null, sorted: null});
     this.steps = this.kind === "line" ? line(app.network) : null;
-    this.plot = new Plot($("#plot"), {hover: (token, pixel) => this.under(token, pixel), pick: (token) => this.pick(token)});
+    this.plot = new Plot($("#plot"), {hover: (token, pixel) => this.under(token, pixel), pick: (token) => this.pick(token), moved: () => this.under(null)});
   }
 
   // Read all sentences, a little at a time.
@@ -148,7 +148,6 @@ export class Figure {
       button("token", "The token and its nearest neighbour", () => this.frame("token")),
       pair ? button("closest pair", "The two closest contexts of the certificate", () => this.closest()) : null,
       button("−", "Wider (−)", zoom(2.5)), button("+", "Closer (+)", zoom(0.4)), choice);
-    this.under(null);
   }
 
   // Go to the closest pair of the certificate: its first token, and both in the window.
@@ -172,6 +171,7 @@ export class Figure {
   under(token) {
     const {app} = this, {corpus} = app, {axis} = this.plot;
     if (token === null) {
+      if (!this.sentence) return;
       const direction = this.found?.list[this.chosen], rest = this.found ? this.found.total - direction.units.length - this.found.flat.length : 0;
       fill($("#under"), ...[
         this.plot.axis ? `Window ${brief(axis.span)} wide` : "",

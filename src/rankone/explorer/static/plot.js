@@ -11,13 +11,14 @@ const LEFT = 74, RIGHT = 14, TOP = 14, RUG = 62, BOTTOM = 30;
 //   strong: whether a token belongs to the word; curve: {knots, at} or {bends, at, names};
 //   marks: [{x, name, main}], names of all labels.
 export class Plot {
-  constructor(canvas, {hover, pick}) {
+  constructor(canvas, {hover, pick, moved}) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
     this.axis = new Axis(-1, 1, 600);
     this.height = 320;
     this.hover = hover;
     this.pick = pick;
+    this.seen = moved;
     this.pointers = new Map();
     new ResizeObserver(() => this.resize()).observe(canvas);
     canvas.addEventListener("wheel", (event) => {
@@ -102,7 +103,7 @@ export class Plot {
   draw() {
     if (this.waiting) return;
     this.waiting = true;
-    requestAnimationFrame(() => { this.waiting = false; this.paint(); });
+    requestAnimationFrame(() => { this.waiting = false; this.paint(); this.seen(); });
   }
 
   paint() {
