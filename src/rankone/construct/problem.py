@@ -19,8 +19,10 @@ from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import sentences_with_repeats
 from rankone.corpus.targets import Targets, choose_targets
+from rankone.corpus.tasks import asks_next
 from rankone.errors import CorpusError, PrecisionError, SettingError, VectorError
 from rankone.nn import TokenClassifier
+from rankone.nn.fingerprints import Fingerprints
 from rankone.nn.ragged import check_lengths
 from rankone.plural import plural
 
@@ -145,6 +147,11 @@ class Problem:
         asked = self.labels >= 0
         surprise = self.mixtures.surprises(joined([part.label_ids for part in self.parts]))
         return float(surprise.sum() / max(1, asked.sum()) / np.log(2))
+
+    @property
+    def fingerprints(self) -> Fingerprints | None:
+        """Those of all contexts, for a model that is asked to go on from a text."""
+        return Fingerprints.of(self.parts) if asks_next(self.corpus.task) else None
 
     @property
     def kinds(self) -> int:

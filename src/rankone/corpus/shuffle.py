@@ -20,7 +20,7 @@ from rankone.arrays import Ints
 from rankone.corpus.contexts import Look
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.keys import SHARED, Keys, maker_of, numbered
-from rankone.corpus.parted import PartedCorpus, corpus_of
+from rankone.corpus.parted import PartedCorpus, corpus_of, nameless
 from rankone.corpus.tallies import Tally, best, merged
 from rankone.engines import Ref, Table
 from rankone.engines.engine import Tell, exchanged, scattered
@@ -46,7 +46,7 @@ class Settled:
 def settle(corpus: PartedCorpus, look: Look, tell: Tell = lambda _: None) -> Settled:
     """Decide on the label of every context."""
     engine, secret, parts = corpus.engine, token_bytes(16), corpus.parts
-    heading = engine.share(corpus.heading)
+    heading = engine.share(nameless(corpus.heading))
     shared = _shared(corpus, look, secret, heading, lambda share: tell(share / 4))
     buckets = engine.buckets(CONTEXT * corpus.n_tokens)
     calls = [
@@ -92,7 +92,7 @@ def counted(
     """For each part the errors in contexts that it decides alone, and for each bucket the labels of
     all others, counted by each part (`count`)."""
     engine, secret = corpus.engine, token_bytes(16)
-    heading = engine.share(corpus.heading)
+    heading = engine.share(nameless(corpus.heading))
     shared = _shared(corpus, look, secret, heading, lambda share: tell(share / 3))
     buckets = engine.buckets(CONTEXT * corpus.n_tokens)
     calls = [
