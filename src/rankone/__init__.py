@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from rankone.certification.certify import certify
     from rankone.comparison import Comparison, Growth, grow
     from rankone.comparison.compare import compare
-    from rankone.construct import Edited, Memorized, forget, learn, read_vectors
-    from rankone.construct.edit import edit
+    from rankone.construct import Memorized, read_vectors
+    from rankone.construct.edit import edit, forget, learn
+    from rankone.construct.edited import Edited
     from rankone.construct.memorize import memorize
     from rankone.corpus import Corpus, Sentence, builtin_corpus, read_corpus
     from rankone.errors import RankOneError
     from rankone.explanation import Explanation, explain
+    from rankone.explorer import Explorer
+    from rankone.explorer.explore import explore
     from rankone.kernels import rank1_attention
     from rankone.nn import Model, MultiheadRank1Attention, load
     from rankone.nn.exact import ExactModel, load_exact
@@ -42,6 +45,7 @@ __all__ = [
     "Edited",
     "ExactModel",
     "Explanation",
+    "Explorer",
     "Growth",
     "Memorized",
     "Model",
@@ -61,6 +65,7 @@ __all__ = [
     "converge",
     "edit",
     "explain",
+    "explore",
     "forget",
     "grow",
     "inspect",
@@ -81,10 +86,12 @@ _HOMES = {
     "audit": "Audit inspect",
     "certification": "Certificate certify check_certificate read_certificate",
     "comparison": "Comparison Growth compare grow",
-    "construct": "Edited Memorized edit forget learn memorize read_vectors",
+    "construct": "Memorized memorize read_vectors",
+    "construct.edit": "Edited edit forget learn",
     "corpus": "Corpus Sentence builtin_corpus read_corpus",
     "errors": "RankOneError",
     "explanation": "Explanation explain",
+    "explorer": "Explorer explore",
     "kernels": "rank1_attention",
     "nn": "Model MultiheadRank1Attention load",
     "nn.exact": "ExactModel load_exact",

@@ -97,6 +97,7 @@ def test_suspects_of_parts_are_those_of_the_whole(
     """With a sample that is smaller than the corpus, so that what is drawn matters."""
     monkeypatch.setattr(sample, "SAMPLE", 60)
     monkeypatch.setattr(linear, "FOLDS", 2)
+    monkeypatch.setattr(linear, "LESSONS", 150)
     made = [(words, labels) for words, labels in _sentences(scheme)]
     own = [Corpus.from_sentences(made[a:b], source=f"{a}") for a, b in ((0, 30), (30, 50))]
     others = [Corpus.from_sentences(made[50:], source="dev")]

@@ -115,3 +115,12 @@ def test_what_cannot_be_used_is_one_message(given: dict[str, Any], said: str) ->
 def test_one_ray_at_a_time() -> None:
     with pytest.raises(SettingError, match="runs in this process already"):
         open_engine("ray")
+
+
+@pytest.mark.slow
+def test_an_audit_is_that_of_the_whole(engine: Engine) -> None:
+    corpus = rankone.read_corpus("builtin")
+    whole = rankone.inspect(corpus, suspects=3).to_json()
+    parts = rankone.inspect(parted(corpus, engine, 9000), suspects=3).to_json()
+    del whole["seconds"], parts["seconds"]
+    assert parts == whole

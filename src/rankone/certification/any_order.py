@@ -235,24 +235,23 @@ class AnyOrder:
             return np.full((len(balls.out), tokens), np.inf)
         away, base = chunk.features.rad.copy(), balls.base(chunk.ids, chunk.positions)
         grow = 1 + gamma(2 * terms + 8)
-        for k in balls.common.tolist():
-            at = int(np.flatnonzero(balls.writes == balls.out[k])[0])
-            share = np.abs(balls.written_by(unit, at)) * amplitude
-            most = np.abs(base.mid[k]) + np.bincount(token, share * upper, tokens)
-            added = np.bincount(token, share * slip, tokens) + rounding * most
+        sizes, slips, nothing = amplitude * upper, amplitude * slip, np.zeros(len(unit))
+        _, sizes, slips = balls.summed(token, unit, nothing, sizes, slips, nothing, tokens)
+        for row, k in enumerate(balls.dense.tolist()):
+            added = slips[row] + rounding * (np.abs(base.mid[k]) + sizes[row])
             away[k] = up((away[k] + TINY * (terms + 2) + added) * grow)
         # rare coordinates are exactly 0 but where something is written
         usual, place, _ = balls.rare.words.at(chunk.ids)
         pair, other, write = balls.rare_writes(unit)
         share, nothing = np.abs(write) * amplitude[pair], np.zeros(len(place))
-        where, (most, slips) = by_place(
+        where, (most, rare_slips) = by_place(
             np.concatenate([place, other]),
             np.concatenate([usual, token[pair]]),
             np.concatenate([nothing, share * upper[pair]]),
             np.concatenate([nothing, share * slip[pair]]),
         )
         own = where[1]
-        added = slips + rounding[own] * (np.abs(base.mid[where]) + most)
+        added = rare_slips + rounding[own] * (np.abs(base.mid[where]) + most)
         away[where] = up((away[where] + TINY * (terms[own] + 2) + added) * grow[own])
         return away
 

@@ -47,7 +47,7 @@ class Crowds:
         self.plain = keeper.exact and bool((sizes < HUGE).all())
         if not self.plain:
             self.there[:] = False
-        self.every = np.ascontiguousarray(slopes), bias, sizes
+        self.every = slopes, bias, sizes
         self.singles: NDArray[np.float32] = np.empty((0, slopes.shape[1]), np.float32)
         if self.there.any():
             order = keeper.order
