@@ -41,15 +41,13 @@ class Figures:
 
     def __call__(self, _block: Any, variables: dict[str, Any], settings: dict[str, Any]) -> str:
         from matplotlib.figure import Figure
-        from matplotlib.pyplot import figure, get_fignums
         from sphinx_gallery.scrapers import figure_rst
 
-        shown = [figure(number) for number in get_fignums()]  # those of pyplot have been taken
-        seen = variables["example_globals"].setdefault("_figures_shown", shown)
-        seen += shown
+        seen = variables["example_globals"].setdefault("_figures_shown", [])
         paths = []
         for each in list(variables["example_globals"].values()):
-            if isinstance(each, Figure) and each not in seen:
+            own = isinstance(each, Figure) and each.canvas.manager is None  # pyplot has one
+            if own and each not in seen:
                 seen.append(each)
                 paths.append(next(variables["image_path_iterator"]))
                 each.savefig(paths[-1], dpi=100)
