@@ -41,13 +41,14 @@ class Figures:
 
     def __call__(self, _block: Any, variables: dict[str, Any], settings: dict[str, Any]) -> str:
         from matplotlib.figure import Figure
+        from matplotlib.pyplot import figure, get_fignums
         from sphinx_gallery.scrapers import figure_rst
 
         seen = variables["example_globals"].setdefault("_figures_shown", [])
+        seen += [figure(number) for number in get_fignums()]  # sphinx-gallery takes those itself
         paths = []
         for each in list(variables["example_globals"].values()):
-            own = isinstance(each, Figure) and each.canvas.manager is None  # pyplot has one
-            if own and each not in seen:
+            if isinstance(each, Figure) and each not in seen:
                 seen.append(each)
                 paths.append(next(variables["image_path_iterator"]))
                 each.savefig(paths[-1], dpi=100)
