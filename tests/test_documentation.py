@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -220,6 +221,9 @@ def test_the_wheel_works_elsewhere(tmp_path: Path) -> None:
 
 
 def run(command: list[str], where: Path) -> str:
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True, timeout=1200)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        command, cwd=where, env=clean, capture_output=True, text=True, timeout=1200
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
