@@ -42,7 +42,7 @@ export function brief(x) {
   const size = Math.abs(x), sign = x < 0 ? "\u2212" : "";
   if (size >= 1e-3 && size < 1e6) return sign + Number(size.toPrecision(4)).toLocaleString("en-US", {maximumFractionDigits: 8}).replaceAll(",", "\u2009");
   const [digits, power] = size.toExponential(2).split("e");
-  return `${sign}${digits} × 10${superscript(Number(power))}`;
+  return `${sign}${digits.replace(/\.?0+$/, "")} × 10${superscript(Number(power))}`;
 }
 
 export const superscript = (n) => String(n).replace(/./g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]));

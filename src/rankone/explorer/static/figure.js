@@ -73,6 +73,7 @@ export class Figure {
     if (shownToken !== t && (this.kind !== "group" || sentence.run.ids[shownToken] === sentence.run.ids[t])) {
       marks.push({x: this.along(numbersOf(network, sentence.run, shownToken)), main: false});
     }
+    if (this.paired) marks.push(...this.gap().map((x) => ({x, main: false})));
     const {xs, tokens} = this.sorted;
     const strong = this.kind === "group" ? () => true : (i) => Math.min(corpus.tokens[i], corpus.known) === this.word;
     let curve = this.steps;
@@ -94,6 +95,8 @@ export class Figure {
   get mark() { return this.plot.scene.marks[0].x; }
 
   frame(what) {
+    this.paired = what === "gap";
+    this.scene();
     const {axis} = this.plot, {xs, tokens} = this.sorted, {corpus} = this.app;
     this.framed = this.ready || !corpus.given;
     let own = xs;
@@ -159,6 +162,7 @@ export class Figure {
     this.open(this.app.pair[0]);
     if (this.kind === "group") this.widest();
     this.frame("gap");
+    this.plot.canvas.focus();
   }
 
   // The head in which the pair is farthest apart: their distance is the largest over heads.
@@ -179,6 +183,7 @@ export class Figure {
       fill($("#under"), ...[
         this.plot.axis ? `Window ${brief(axis.span)} wide` : "",
         axis.span < 1e-5 * Math.abs(axis.anchor) ? `, around ${exact(axis.anchor)}` : "",
+        this.paired ? `; the two closest contexts of the certificate are ${brief(Math.abs(this.gap()[1] - this.gap()[0]))} apart` : "",
         rest > 0 ? `; ${plural(rest, "unit")} of the group ${rest === 1 ? "looks" : "look"} along other directions` : "",
         corpus.given && !this.ready ? "; reading the corpus" : corpus.given && !this.numbers ? "; the corpus is too large to draw for this network" : "", "."].filter(Boolean));
       return;
