@@ -48,6 +48,7 @@ VERBS: dict[str, Callable[[Path], Any]] = {
     "certify": lambda _: rankone.certify(rankone.memorize("toy").model, "toy"),
     "compare": lambda _: rankone.compare("toy", constructions=["line", "kajitsuka2024-deep"]),
     "explain": lambda _: rankone.explain(rankone.read_corpus("toy"), seconds=0),
+    "explore": lambda _: rankone.explore(rankone.memorize("toy").model, "toy"),
     "recite": lambda _: rankone.recite(rankone.memorize(TEXT).model, "A rose", 2),
     "train": lambda _: rankone.train("toy", SMALL),
     "predict": predicted,

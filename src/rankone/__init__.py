@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rankone.corpus import Corpus, Sentence, builtin_corpus, read_corpus
     from rankone.errors import RankOneError
     from rankone.explanation import Explanation, explain
+    from rankone.explorer import Explorer
+    from rankone.explorer.explore import explore
     from rankone.kernels import rank1_attention
     from rankone.nn import Model, MultiheadRank1Attention, load
     from rankone.nn.exact import ExactModel, load_exact
@@ -43,6 +45,7 @@ __all__ = [
     "Edited",
     "ExactModel",
     "Explanation",
+    "Explorer",
     "Growth",
     "Memorized",
     "Model",
@@ -62,6 +65,7 @@ __all__ = [
     "converge",
     "edit",
     "explain",
+    "explore",
     "forget",
     "grow",
     "inspect",
@@ -87,6 +91,7 @@ _HOMES = {
     "corpus": "Corpus Sentence builtin_corpus read_corpus",
     "errors": "RankOneError",
     "explanation": "Explanation explain",
+    "explorer": "Explorer explore",
     "kernels": "rank1_attention",
     "nn": "Model MultiheadRank1Attention load",
     "nn.exact": "ExactModel load_exact",

@@ -21,11 +21,12 @@ from hypothesis import strategies as st
 
 import rankone
 from rankone.audit import Audit, Comparison, Duplicate, Evidence, Known, Leak, Row, Suspect
-from rankone.audit.digest import AROUND, LETTERS, LIMIT, LINES, TEXT, digest, encode, tails
+from rankone.audit.digest import AROUND, LETTERS, LIMIT, LINES, TEXT, digest, tails
 from rankone.audit.page import page
 from rankone.audit.verdict import verdict
 from rankone.corpus.ceilings import Ceiling
 from rankone.corpus.conflicts import Conflict
+from rankone.pages import encode
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ROOT / "src" / "rankone" / "audit" / "template"

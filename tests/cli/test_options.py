@@ -28,6 +28,7 @@ SPEAK: dict[str, tuple[str, ...]] = {
     "corpus": READS,
     "engines": PARTED,
     "explanation": ("explain",),
+    "explorer": ("explore",),
     "interop": ("export",),
     "kernels": (),
     "nn": ("predict", "certify"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from rankone.audit.texts import Passage, TextConflict, TextFigures
 from rankone.audit.verdict import columns_of, verdict
 from rankone.corpus.conflicts import Conflict
 from rankone.corpus.corpus import PYTHON
+from rankone.pages import encode
 
 LIMIT = 1000  # findings of each kind
 BUDGETS = {  # bytes for the findings of each kind: less than 5 MB in all, labels and frame included
@@ -141,16 +141,6 @@ def tails(names: Sequence[str]) -> list[str]:
         if len({*shown}) == len(names):
             break
     return shown
-
-
-def encode(data: Any) -> str:
-    r"""JSON without a character that could end the script element it stands in.
-
-    >>> encode("</script>")
-    '"\\u003c/script>"'
-    """
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return re.sub("[<\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _leak(leak: Leak, seen: Seen) -> Json:

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
-from importlib import resources
-from string import Template
-
-from rankone.audit.digest import LIMIT, digest, encode
+from rankone.audit.digest import LIMIT, digest
 from rankone.audit.result import Audit
+from rankone.pages import encode, fill, part
 
-POLICY = (
-    "default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; "
-    "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-)
+ROOM = "rankone.audit/template"
 
 
 def page(audit: Audit, limit: int = LIMIT) -> str:
@@ -31,29 +23,13 @@ def page(audit: Audit, limit: int = LIMIT) -> str:
     from rankone import __version__
 
     found = digest(audit, limit)
-    style, script = _part("report.css"), _part("report.js")
     own = [name if name is None else found["files"][name] for name in found["own"]]
     named = ", ".join(name or audit.source for name in own[:3])
-    return Template(_part("report.html")).substitute(
-        policy=POLICY.format(style=_hash(style), script=_hash(script)),
-        title=_text(f"Audit of {named}" + (" and others" if found["own_count"] > 3 else "")),
-        verdict=_text(found["verdict"]),
-        style=style,
+    return fill(
+        part(ROOM, "report.html"),
+        style=part(ROOM, "report.css"),
+        script=part(ROOM, "report.js"),
+        title=f"Audit of {named}" + (" and others" if found["own_count"] > 3 else ""),
+        verdict=found["verdict"],
         data=encode({"version": __version__, **found}),
-        script=script,
     )
-
-
-def _part(name: str) -> str:
-    folder = resources.files("rankone.audit") / "template"
-    return (folder / name).read_text(encoding="utf-8")
-
-
-def _hash(code: str) -> str:
-    """What a content security policy calls this code."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
-
-
-def _text(text: str) -> str:
-    """Text inside HTML; what is not a character is spelled out."""
-    return html.escape(text.encode("utf-8", "backslashreplace").decode())

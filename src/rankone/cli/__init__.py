@@ -31,6 +31,8 @@ COMMANDS = {
     "predict": "Label text, a token and its label per line; compare with the labels in the file, "
     "if any.",
     "recite": "Go on from a prompt, one token after the other, or recite a whole file.",
+    "explore": "See a model at work in the browser: its sentences, the line of context ids, its "
+    "certificate.",
     "approximate": "Approximate a permutation equivariant function by a network, and measure the "
     "error.",
     "export": "Write a model for Hugging Face or ONNX, checked before anything is written.",

@@ -17,7 +17,7 @@ from rankone.nn import Model
 from rankone.nn.exact import ExactModel
 from rankone.nn.store import CERTIFICATE
 
-REPORT, TABLE = "comparison.json", "comparison.csv"
+REPORT, TABLE, PAGE = "comparison.json", "comparison.csv", "comparison.html"
 
 
 def named(construction: str, variant: str | None) -> str:
@@ -112,17 +112,19 @@ class Comparison:
         return figures(self)
 
     def save(self, directory: str | os.PathLike[str], *, plots: bool = True) -> list[Path]:
-        """Write the table (JSON, CSV), the plots, and a directory per model with its certificate.
+        """Write the table (JSON, CSV), a page, plots, and a directory per model with a certificate.
 
         An exact model that fits float64 is written as a float64 model as well, in a directory that
         ends with -float64. Returns the files, for each model the certificate, or the weights.
         """
         from rankone.comparison.plots import draw_comparison
+        from rankone.explorer.comparison import comparison_page
 
         with made(directory) as home:
             files = [
                 write_file(home / REPORT, dump(self.to_json(), indent=2)),
                 write_file(home / TABLE, written_table(self.rows)),
+                write_file(home / PAGE, comparison_page(self.to_json())),
             ]
             for row in self.rows:
                 if row.model is None:

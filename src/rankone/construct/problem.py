@@ -243,16 +243,22 @@ def position_rows(corpus: Corpus, positions: bool, max_length: int | None) -> in
                 remedy=f"leave out {name}, or window (memorize --window)",
             )
         return 1
-    if not positions:
-        if max_length is not None:
-            raise SettingError(
-                "max_length is the length of the table of positions, and there is none",
-                remedy="leave out max_length (--max-length), or turn positions on",
-            )
-        return 1
-    length = corpus.longest if max_length is None else max_length
-    check_lengths(corpus.lengths, length, corpus.place_of_sentence)
+    length = table_length(corpus.longest, positions, max_length)
+    if positions:
+        check_lengths(corpus.lengths, length, corpus.place_of_sentence)
     return length
+
+
+def table_length(longest: int, positions: bool, max_length: int | None) -> int:
+    """As many rows as the longest sentence has tokens, or as were asked for."""
+    if not positions and max_length is not None:
+        raise SettingError(
+            "max_length is the length of the table of positions, and there is none",
+            remedy="leave out max_length (--max-length), or turn positions on",
+        )
+    if not positions:
+        return 1
+    return longest if max_length is None else max_length
 
 
 def check_size(corpus: Corpus, length: int, dim: int, head_size: int) -> None:

@@ -27,7 +27,7 @@ ALIASES = {
 class RankOneAdapter(ArchitectureAdapter):
     """One-layer rank-1 Transformers, and deeper ones, for tags, texts and next tokens.
 
-    There are no norms, nothing to fold, and no token that begins a text unless it is there.
+    There are no norms, so there is nothing to fold.
     """
 
     supports_kv_cache = False  # what went by is in sums, which hooks would not see
@@ -38,7 +38,6 @@ class RankOneAdapter(ArchitectureAdapter):
         cfg.normalization_type = None
         cfg.positional_embedding_type = "standard"
         cfg.final_rms = cfg.gated_mlp = cfg.attn_only = cfg.use_attn_scale = False
-        cfg.default_prepend_bos = False
         cfg.use_attn_result = True
         cfg.act_fn = "relu"
         cfg.n_ctx = cfg.n_ctx or LONGEST
@@ -50,6 +49,7 @@ class RankOneAdapter(ArchitectureAdapter):
         make_stepwise(hf_model)
         config, cfg = hf_model.config, self.cfg
         cfg.attention_dir = "causal" if config.causal else "bidirectional"
+        cfg.default_prepend_bos = getattr(config, "bos_token_id", None) is not None
         if not self.supports_generation:
             cfg.d_vocab_out = config.num_labels
         layers = {"attn": HeadsBridge("attention", cfg), "mlp": UnitsBridge("feedforward", cfg)}

@@ -18,8 +18,11 @@ from rankone.interop.huggingface import (
     RankOneForTokenClassification,
 )
 from rankone.interop.huggingface.export import without_bars
+from rankone.interop.huggingface.pretrained_rankone import RankOnePreTrainedModel
+from rankone.interop.huggingface.tokenizer import unused
 from rankone.nn import hub, load
 
+PADDING = "[PAD]"
 CLASSES = {
     kind.__name__: kind
     for kind in (
@@ -38,14 +41,27 @@ def boot_transformers(*args: Any, **kwargs: Any) -> Any:
     """
     call = inspect.signature(boot).bind(*args, **kwargs)
     given = call.arguments
-    home = Path(str(given["model_name"]))
-    if given.get("hf_model") is None and given.get("load_weights", True) and _is_ours(home):
+    home, model = Path(str(given["model_name"])), given.get("hf_model")
+    if model is None and given.get("load_weights", True) and _is_ours(home):
         model = _opened(home)
-        device = given.setdefault("device", "cpu")
-        given["hf_model"] = model.to(device=device, dtype=given.setdefault("dtype", model.dtype))
+        model.to(device=given.setdefault("device", "cpu"), dtype=given.get("dtype"))
         if given.get("tokenizer") is None:
             given["tokenizer"] = AutoTokenizer.from_pretrained(home)
+    if isinstance(model, RankOnePreTrainedModel):
+        given |= {"hf_model": model, "dtype": model.dtype}
+        model.config.architectures = [type(model).__name__]
+        if given.get("tokenizer") is not None:
+            _pad_apart(given["tokenizer"], model)
     return boot(*call.args, **call.kwargs)
+
+
+def _pad_apart(tokenizer: Any, model: RankOnePreTrainedModel) -> None:
+    """Pad with a token of its own: TransformerLens finds padding by its number, and would take
+    unknown words for padding, which have the same one otherwise."""
+    if tokenizer.pad_token_id == tokenizer.unk_token_id:
+        name = unused(PADDING, tokenizer.get_vocab())
+        tokenizer.add_special_tokens({"pad_token": name})
+        model.config.pad_token_id = tokenizer.pad_token_id
 
 
 def _is_ours(home: Path) -> bool:
@@ -66,7 +82,7 @@ def _is_ours(home: Path) -> bool:
 
 def _opened(home: Path) -> Any:
     load(home)  # what is damaged is refused with one message
-    (name,) = read_document(home / hub.CONFIG, dict[str, Any]).get("architectures") or (None,)
+    (name,) = read_document(home / hub.CONFIG, dict[str, Any]).get("architectures") or [None]
     if name not in CLASSES:
         raise ModelError(
             f"holds a {name}, which has no logits",

@@ -1,6 +1,7 @@
 """Attention and feed-forward layers with a hook on every activation.
 
-Where no hook changes anything, the outputs are those of the layer to the last bit.
+Where no hook changes anything, the outputs are those of the layer to the last bit: what hooks make
+of a number is added as a difference. They get copies, which they may change in place.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class HeadsBridge(GeneralizedComponent):
         z = self.hook_in(z)
         hooks = self.hook_q, self.hook_k, self.hook_v
         query, key, value = (
-            hook(x.transpose(1, 2)).transpose(1, 2)
+            hook(x.transpose(1, 2).clone()).transpose(1, 2)  # key and value may be one tensor
             for hook, x in zip(hooks, layer.read(z), strict=True)
         )
         scores = self.hook_attn_scores(layer.scores(query, key, mask))
@@ -45,7 +46,7 @@ class HeadsBridge(GeneralizedComponent):
         added = torch.einsum("hds,bhns->bnd", output, averages)
         if self.config.use_attn_result and self.hook_result.has_hooks(dir="both"):
             result = torch.einsum("hds,bhns->bnhd", output, averages)
-            added = added + (self.hook_result(result) - result).sum(2)
+            added = added + (self.hook_result(result.clone()) - result).sum(2)
         return z + self.hook_out(added), weights
 
     @property
@@ -92,9 +93,9 @@ class UnitsBridge(GeneralizedComponent):
         if any(hook.has_hooks(dir="both") for hook in (self.hook_pre, self.hook_post)):
             units = units_of(layer)
             seen = units.seen(layer, h)
-            changed = self.hook_post(torch.relu(self.hook_pre(seen)))
+            changed = self.hook_post(torch.relu(self.hook_pre(seen.clone())))
             out = out + units.written(layer, changed - torch.relu(seen))
         if self.hook_out.has_hooks(dir="both"):
             added = out - h
-            out = out + (self.hook_out(added) - added)
+            out = out + (self.hook_out(added.clone()) - added)
         return out

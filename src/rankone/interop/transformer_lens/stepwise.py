@@ -28,6 +28,17 @@ class Stepwise(RankOnePreTrainedModel):
     position_embedding: nn.Module | None
     plan: Any = None
 
+    def _check(
+        self, ids: Tensor, attention_mask: Tensor | None, past: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        """A number beyond all tokens can only be padding, mask or none."""
+        config = self.config
+        padded = ids == config.pad_token_id
+        beyond = config.pad_token_id >= max(config.vocab_size, config.tokenizer_size)
+        if attention_mask is None and beyond and padded.any():
+            attention_mask = ~padded
+        return super()._check(ids, attention_mask, past)
+
     def _embedded(self, rows: Tensor, places: Tensor) -> Tensor:
         z: Tensor = self.token_embedding(rows)
         return z if self.position_embedding is None else z + self.position_embedding(places)
