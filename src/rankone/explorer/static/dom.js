@@ -22,7 +22,11 @@ export function el(tag, attributes, ...children) {
 
 export const whole = (n) => n.toLocaleString("en-US");
 export const plural = (n, one, many = one + "s") => `${whole(n)} ${n === 1 ? one : many}`;
-export const percent = (share, digits = 2) => (100 * share).toFixed(digits) + "%";
+// A share of almost all is not written as all of it.
+export function percent(share, digits = 2) {
+  const text = (100 * share).toFixed(digits);
+  return share < 1 && Number(text) === 100 && digits < 8 ? percent(share, digits + 1) : text + "%";
+}
 export const between = (items, comma = ", ") => items.flatMap((item, i) => (i ? [comma, item] : [item]));
 
 // A number with all of its digits, a true minus sign, and a thin space every three digits.

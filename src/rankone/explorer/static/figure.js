@@ -30,6 +30,7 @@ export class Figure {
   show(sentence, hovering = false) {
     this.sentence = sentence;
     const t = sentence.selected, word = sentence.run.ids[t], place = t - this.app.network.piece(sentence.run, t)[0];
+    this.place = place;
     const key = `${word} ${this.kind === "group" ? place : ""}`;
     if (!hovering) {
       this.found = this.kind === "group" ? directions(this.app.network, word, place) : null;
@@ -53,11 +54,13 @@ export class Figure {
     const {corpus} = this.app, word = Math.min(this.sentence.run.ids[t], corpus.known);
     this.word = word;
     if (!this.numbers) { this.sorted = {xs: new Float64Array(0), tokens: new Uint32Array(0)}; return; }
-    const same = this.kind === "group" ? `${word} ${this.chosen} ${this.found.list[this.chosen]?.factors}` : "all";
+    const placed = this.found?.placed, longest = this.app.network.shape.positions || Infinity;
+    const same = this.kind === "group" ? `${word} ${placed ? this.place : ""} ${this.found.list[this.chosen]?.factors}` : "all";
     if (this.sorted?.same === same) return;
     const n = corpus.tokens.length;
     let tokens = Uint32Array.from({length: n}, (_, i) => i);
     if (this.kind === "group") tokens = tokens.filter((i) => Math.min(corpus.tokens[i], corpus.known) === word);
+    if (placed) tokens = tokens.filter((i) => (i - corpus.offsets[corpus.sentenceOf(i)]) % longest === this.place);
     const values = new Float64Array(n);
     for (const i of tokens) values[i] = this.value(i);
     tokens.sort((a, b) => values[a] - values[b]);
@@ -128,7 +131,7 @@ export class Figure {
     const word = sentence.items[t].word, own = this.kind === "group" ? tokens.length : tokens.filter((i) => Math.min(corpus.tokens[i], corpus.known) === this.word).length;
     const title = {
       line: ["The line. ", "Each tick is a context id, coloured by its label; tall ones are those of ", el("q", {dir: "auto"}, shown(word)), `${this.numbers ? ` (${plural(own, "token")})` : ""}. The curve above is the readout: it sends each number to the number of a label.`],
-      group: ["The group of ", el("q", {dir: "auto"}, shown(word)), `. Each tick is one of its ${this.numbers ? plural(own, "context id") : "context ids"}, seen along one direction; the curves are the logits that its hidden units make of it.`],
+      group: ["The group of ", el("q", {dir: "auto"}, shown(word)), `${this.found?.placed ? ` at place ${this.place + 1}` : ""}. Each tick is one of its ${this.numbers ? plural(own, "context id") : "context ids"}, seen along one direction; the curves are the logits that its hidden units make of it.`],
       lead: ["Leads. ", "This network has no readout of one number. Each tick is a token: how far the logit of its label is ahead of the next."],
     }[this.kind];
     fill($("#caption"), el("b", {}, title[0]), ...title.slice(1));

@@ -120,7 +120,12 @@ export class Plot {
     c.clip();
     c.translate(LEFT, 0);
     const seen = this.points(c, floor, night);
+    c.save();
+    c.beginPath();
+    c.rect(0, TOP, axis.width, top - TOP + 4);
+    c.clip();
     const names = scene.curve ? this.curves(c, top, night, seen) : [];
+    c.restore();
     for (const {x, main} of scene.marks) {
       const pixel = axis.pixel(x);
       if (pixel < -20 || pixel > axis.width + 20) continue;
@@ -211,10 +216,7 @@ export class Plot {
         if (shownNames.every((other) => Math.abs(other.y - y(label + 1)) >= 12)) shownNames.push({y: y(label + 1), text: plain(scene.names[label]), label: scene.names[label]});
       }
     } else {
-      for (const {label, points} of lines) {
-        const at = y(points[0][1]);
-        if (shownNames.every((other) => Math.abs(other.y - at) >= 12)) shownNames.push({y: at, text: plain(scene.names[label]), label: scene.names[label]});
-      }
+      lines.forEach(({label}, i) => shownNames.push({y: TOP + 10 + i * 15, text: plain(scene.names[label]), label: scene.names[label]}));
     }
     c.lineJoin = "round";
     for (const {label, points} of lines) {
@@ -222,7 +224,9 @@ export class Plot {
       points.forEach(([x, value], i) => (i ? c.lineTo(x, y(value)) : c.moveTo(x, y(value))));
       c.strokeStyle = label === null ? (night ? "#e6e4df" : "#1d2026") : ink(scene.names[label], night);
       c.lineWidth = 1.75;
+      c.setLineDash(label !== null && /^[IE]-/.test(scene.names[label]) ? [7, 4] : []); // it has the colour of its B-
       c.stroke();
+      c.setLineDash([]);
     }
     return shownNames;
   }
