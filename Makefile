@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test quick test-all lint types mutate fuzz bench clean
+.PHONY: demo docs test quick test-all lint types mutate fuzz bench clean
 
 demo: $(READY)
 	$(BIN)/rankone inspect builtin
@@ -48,6 +48,15 @@ fuzz: $(READY)
 	$(BIN)/pip install --quiet --constraint constraints.txt atheris
 	for target in $(TARGETS); do $(BIN)/python tools/fuzz.py $$target --seconds $(SECONDS) || exit 1; done
 
+# Everything shown is run: tutorials when the pages are built. Warnings are errors.
+docs: export OPENBLAS_NUM_THREADS = 1
+docs: $(VENV)/docs-ready
+	$(BIN)/sphinx-build -W --keep-going -n -b html -d build/doctrees docs build/docs
+
+$(VENV)/docs-ready: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -80,4 +89,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) runs build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) runs build dist docs/api docs/tutorials docs/sg_execution_times.rst src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

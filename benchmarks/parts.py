@@ -22,18 +22,20 @@ from typing import Any
 
 import numpy as np
 import psutil
+import pyarrow as pa
 
 import common
 import rankone
+from rankone.corpus.contexts import by_token
 from rankone.corpus.read_parts import read_parts
-from rankone.engines import Ref, Table
+from rankone.corpus.shuffle import errors_of
+from rankone.engines import Ref, Table, open_engine
 from rankone.engines.here import Here
 
 LIMIT = 4.0  # GB
 CHUNK = 1_000_000  # tokens that are drawn at a time
 ALONE = 10_000_000  # tokens: the same in memory, up to this size
 TICK = 0.05  # seconds
-MACHINES, CORES, DISK, WIRE = 100, 16, 1e9, 1.25e9  # a cluster: disks and wires in bytes a second
 
 
 def write_text(tokens: int, path: Path) -> None:
@@ -166,22 +168,54 @@ def moved(tokens: int, folder: Path) -> list[list[str]]:
     return rows
 
 
+def beside_ray_data(tokens: int, folder: Path) -> list[list[str]]:
+    """How many errors the word alone must make: our tasks, and Ray Data with its hash shuffle."""
+    text = folder / "shuffled.conll"
+    write_text(tokens, text)
+    with open_engine("ray", workers=2) as engine:
+        import ray.data  # not before the engine has set it up
+
+        engine.room = 100_000_000
+        parts = read_parts(text, engine)
+        columns = [parts.part(number) for number in range(len(parts.parts))]
+        tables = [pa.table({"word": c.token_ids, "label": c.label_ids}) for c in columns]
+        context = ray.data.DataContext.get_current()
+        context.shuffle_strategy = ray.data.context.ShuffleStrategy.HASH_SHUFFLE
+        context.enable_progress_bars = False
+        data, found = ray.data.from_arrow(tables), set[int]()
+
+        def theirs() -> None:
+            counts = data.groupby(["word", "label"], num_partitions=4).count().to_pandas()
+            each = counts.groupby("word")["count()"].agg(["sum", "max"])
+            found.add(int((each["sum"] - each["max"]).sum()))
+
+        works = {"rankone": lambda: found.add(errors_of(parts, by_token)), "Ray Data": theirs}
+        rows = [[name, f"{common.best(work, 3):.1f} s"] for name, work in works.items()]
+    if len(found) > 1:
+        raise SystemExit(f"different answers: {found}")
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=float, nargs="*", default=[1e6, 1e7])
     parser.add_argument("--memory", default=str(LIMIT), help="GB")
     parser.add_argument("--engine", default="disk", choices=("disk", "ray"))
-    parser.add_argument("--only", choices=("commands", "moved"))
+    parser.add_argument("--only", choices=("commands", "moved", "shuffle"))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        if given.only != "moved":
+        if given.only in (None, "commands"):
             limit = ["--memory", given.memory, "--engine", given.engine]
             rows = [row for n in given.tokens for row in measure(int(n), folder, limit)]
             head = ["tokens", "command", "time", "us per token", "peak", "the same in memory"]
             common.table(head, rows)
-        if given.only != "commands":
+        if given.only in (None, "moved"):
             common.table(["command", "step", "bytes per token"], moved(1_000_000, folder))
+        if given.only in (None, "shuffle"):
+            common.table(
+                ["3 million tokens, 2 workers", "best of 3"], beside_ray_data(3_000_000, folder)
+            )
 
 
 if __name__ == "__main__":

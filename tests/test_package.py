@@ -69,7 +69,9 @@ def test_rooms_import_only_what_they_may() -> None:
 
 
 def test_other_tools_are_imported_in_one_room() -> None:
-    tools = "transformers|tokenizers|datasets|onnx|onnxruntime|onnxscript|sklearn|ray"
+    tools = (
+        "transformers|transformer_lens|tokenizers|datasets|onnx|onnxruntime|onnxscript|sklearn|ray"
+    )
     allowed = {
         Path("corpus/tokenizers.py"),  # a tokenizer.json that the user names needs its library
         Path("engines/ray.py"),

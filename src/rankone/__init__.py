@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from rankone.certification.certify import certify
     from rankone.comparison import Comparison, Growth, grow
     from rankone.comparison.compare import compare
-    from rankone.construct import Edited, Memorized, forget, learn, read_vectors
-    from rankone.construct.edit import edit
+    from rankone.construct import Memorized, read_vectors
+    from rankone.construct.edit import edit, forget, learn
+    from rankone.construct.edited import Edited
     from rankone.construct.memorize import memorize
     from rankone.corpus import Corpus, Sentence, builtin_corpus, read_corpus
     from rankone.errors import RankOneError
@@ -85,7 +86,8 @@ _HOMES = {
     "audit": "Audit inspect",
     "certification": "Certificate certify check_certificate read_certificate",
     "comparison": "Comparison Growth compare grow",
-    "construct": "Edited Memorized edit forget learn memorize read_vectors",
+    "construct": "Memorized memorize read_vectors",
+    "construct.edit": "Edited edit forget learn",
     "corpus": "Corpus Sentence builtin_corpus read_corpus",
     "errors": "RankOneError",
     "explanation": "Explanation explain",

@@ -56,6 +56,7 @@ def test_averages_come_near_their_bound(model: Model) -> None:
         # just above a power of 2, where units in the last place are largest next to the number
         keys = np.array([np.ceil(-power * np.log(2) / float(y) * 2**15 + step) / 2**15, 0.0])
         balls.table[:2, at.key], balls.table[:2, at.value] = keys, [1.0, 0.0]
+        balls.columns.clear()
         balls.positions[:, [at.key, at.value]] = 0.0
         starts, ids = np.array([0, 2]), np.array([0, 1])
         chunk = GatedChunk(0, 2, ids, ids, starts, *[None] * 3)  # type: ignore[arg-type]
@@ -111,6 +112,7 @@ def test_units_and_features_come_near_their_bounds(
     order, chunk = made(model)
     balls, rng, n = order.balls, np.random.default_rng(0), len(chunk.ids)
     balls.codes = balls.codes * 17.0  # so that this product is rounded too
+    balls.dense_codes = balls.dense_codes * 17.0
     seen, written = [], []
     token, none = np.arange(n), np.zeros(n)
     for _ in range(300):

@@ -193,8 +193,10 @@ def test_rounding_of_units_comes_near_its_bound() -> None:
     balls, corpus, rng = made(model), Corpus.from_sentences(sentences), np.random.default_rng(0)
     rows, _ = align(model, corpus)
     (chunk,) = balls.run(rows, corpus.offsets)
-    balls.codes = balls.codes * 17.0  # so that this product is rounded too,
-    balls.table[:, balls.out] = 15.0  # and the sum, which is above 32
+    balls.codes = balls.codes * 17.0  # so that this product is rounded too
+    balls.dense_codes = balls.dense_codes * 17.0
+    balls.table[:, balls.out] = 15.0  # so that the sum is, which is above 32
+    balls.columns.clear()
     o = o_of(balls)
     seen, written = [], []
     token = np.arange(len(rows))

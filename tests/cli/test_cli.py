@@ -227,7 +227,7 @@ def test_bad_files_end_with_status_2_and_write_nothing(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("inspect", "{tmp}"), "is a directory"),
+        (("inspect", "{tmp}/*.nothing"), "no file of this pattern"),
         (("inspect", "{tmp}/none"), "no such file"),
         (("inspect", "{corpus}", "--label-column", "9"), "no column 9 for the label"),
         (("memorize", "{corpus}", "--out", "{corpus}"), "is a file"),

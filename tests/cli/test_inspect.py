@@ -306,6 +306,14 @@ def test_other_documents_are_no_baseline(run: Run, train: str) -> None:
         ("train.conll --apply mine.txt --out mine.txt", "--out would overwrite --apply"),
         ("train.conll --apply rows --out mine.txt", "mine.txt: is there already"),
         ("train.conll --apply rows --out page.html", "page.html: is there already"),
+        (
+            "train.conll --suspects 1 --probabilities p --memory 1",
+            "--probabilities needs the whole",
+        ),
+        ("train.conll --apply rows --out new --memory 1", "--apply needs the whole corpus"),
+        ("train.conll --task next --memory 1", "are read as a whole"),
+        ("train.conll --memory 0.1", "memory"),
+        ("train.conll --against dev.conll --engine ray --address x:1", "no Ray cluster answers"),
     ],
 )
 def test_refusals(run: Run, train: str, words: str, message: str) -> None:
@@ -405,3 +413,13 @@ def test_the_job_and_the_hook_in_the_documentation(run: Run, train: str) -> None
         assert "  train.conll:12: leaks: also dev.conll:6: Eve ran\n" in answer.out
         Path("baseline.json").write_text(json.dumps({"inputs": []}))
         assert run(*words).code == 2
+
+
+def test_in_bounded_memory_the_findings_are_the_same(run: Run, train: str, tmp_path: Path) -> None:
+    command = ["inspect", train, "--against", "dev.conll", "--json", "--suspects", "2"]
+    whole, parts = (
+        run(*command, *more).json for more in ([], ["--memory", "1", "--scratch", str(tmp_path)])
+    )
+    del whole["seconds"], parts["seconds"]
+    assert parts == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dev.conll", "train.conll"]

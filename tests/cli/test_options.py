@@ -17,7 +17,7 @@ from rankone.cli.lazy import load
 
 SOURCE = Path(rankone.__file__).parent
 READS = ("inspect", "memorize", "certify", "explain", "train", "predict")
-PARTED = ("certify", "predict")  # the commands with the bundle Engines
+PARTED = ("inspect", "memorize", "certify", "predict")  # the commands with the bundle Engines
 # The commands that print what a room says. `rankone NAME --option`, or `NAME --option`, in a
 # message speaks of that command.
 SPEAK: dict[str, tuple[str, ...]] = {
@@ -37,6 +37,8 @@ SPEAK: dict[str, tuple[str, ...]] = {
     "theory": (),
     "training": ("train",),
     "construct/problem.py": ("memorize",),
+    "construct/parted/steps.py": ("memorize",),
+    "corpus/read_parts.py": PARTED,
     "construct/exact.py": ("compare", "memorize"),
     "construct/edit.py": ("edit",),
     "corpus/join.py": ("inspect",),

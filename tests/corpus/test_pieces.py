@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 import rankone
 from hostile_files import columns, conllu
 from rankone import Corpus
-from rankone.corpus import pieces as pieces_
-from rankone.corpus import source
+from rankone.corpus import borders, source
 from rankone.corpus.piece_rows import PieceRows, as_iob2
 from rankone.corpus.pieces import Piece, plan, read_piece
 from rankone.corpus.rows import Words
@@ -118,12 +117,14 @@ def test_wherever_it_is_cut(
 
 def test_pieces_have_about_the_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "".join(f"word{i} X\n" * 3 + "\n" for i in range(3000))
-    monkeypatch.setattr(pieces_, "WINDOW", 16)
+    monkeypatch.setattr(borders, "WINDOW", 16)
     for data in (text.encode(), gzip.compress(text.encode())):
         found = list(plan(put(tmp_path, data), size=10_000))
         sizes = [len(p.data) if p.data is not None else p.last - p.first for p in found]
         assert sum(sizes) == len(text)
         assert all(10_000 <= size < 10_100 for size in sizes[:-1])
+        sentences = all_rows([(piece, read_piece(piece)) for piece in found])
+        assert [words for words, _, _ in sentences] == [[f"word{i}"] * 3 for i in range(3000)]
 
 
 def test_standard_input_comes_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

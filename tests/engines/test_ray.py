@@ -101,8 +101,8 @@ def test_a_worker_that_is_killed_changes_nothing(engine: Engine, tmp_path: Path)
         ({"address": "cluster"}, "address cannot be 'cluster'"),
         ({"address": "http://x:1"}, "address cannot be"),
         ({"address": "127.0.0.1:99999"}, "no Ray cluster answers"),
-        ({"address": "127.0.0.1:1", "workers": 2}, "workers is for a Ray that is started here"),
-        ({"address": "127.0.0.1:1", "scratch": "."}, "scratch is for a Ray that is started here"),
+        ({"address": "127.0.0.1:1", "workers": 2}, "was not started here.* workers"),
+        ({"address": "127.0.0.1:1", "scratch": "."}, "was not started here.* scratch"),
         ({"memory": 0.1}, "memory cannot be 0.1"),
     ],
 )
@@ -115,3 +115,12 @@ def test_what_cannot_be_used_is_one_message(given: dict[str, Any], said: str) ->
 def test_one_ray_at_a_time() -> None:
     with pytest.raises(SettingError, match="runs in this process already"):
         open_engine("ray")
+
+
+@pytest.mark.slow
+def test_an_audit_is_that_of_the_whole(engine: Engine) -> None:
+    corpus = rankone.read_corpus("builtin")
+    whole = rankone.inspect(corpus, suspects=3).to_json()
+    parts = rankone.inspect(parted(corpus, engine, 9000), suspects=3).to_json()
+    del whole["seconds"], parts["seconds"]
+    assert parts == whole

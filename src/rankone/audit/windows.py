@@ -55,7 +55,9 @@ class Neighbourhood:
 def mixed(*columns: Ints | Keys) -> Keys:
     """Several numbers of each token as one key."""
     key = np.zeros(len(columns[0]), dtype=np.uint64)
+    room = np.empty_like(key)
     for column in columns:
-        key = (key ^ (column.view(np.uint64) + ODD)) * MIXER
-        key ^= key >> HALF
+        key ^= np.add(column.view(np.uint64), ODD, out=room)
+        key *= MIXER
+        key ^= np.right_shift(key, HALF, out=room)
     return key

@@ -133,20 +133,22 @@ class AnyOrder:
         if not (penalty * (1 - slip) > seen * (1 + slip) * (1 + 2.0**-20)).all():
             return None
         made = cls(network, balls, heads, gold, head or head_of(narrowed(network.head, balls.out)))
-        if balls.crowds.there.any():
-            made.look_at_crowds(longest)
+        made.look_at_groups(longest)
         return made
 
-    def look_at_crowds(self, longest: int) -> None:
-        """What units of large groups may see in a run counts for what is left out of them."""
+    def look_at_groups(self, longest: int) -> None:
+        """What units may see in a run counts for what is left out of their groups."""
         at = np.array([head.value for head in self.heads])
         most = np.abs(self.balls.table[:, at]).max(0) + np.abs(self.balls.positions[:, at]).max(0)
         off = up((2 * longest + 12) * self.u / (1 - (2 * longest + 12) * self.u) * most) + TINY
         rounded = gamma(len(self.heads) + 1, self.u)
         away = float(up(np.sqrt((off**2).sum()) + rounded * np.sqrt(((most + off) ** 2).sum())))
-        self.right = away <= ROUGH
-        if self.right:
+        if away <= ROUGH:
             self.balls.doubt = Doubt(away * (1 + 2.0**-30), rounded)
+        elif self.balls.crowds.there.any():
+            self.right = False
+        else:
+            self.balls.doubt = None
 
     def over(self, gold: Ints) -> AnyOrder:
         """The same for other tokens."""
@@ -233,24 +235,23 @@ class AnyOrder:
             return np.full((len(balls.out), tokens), np.inf)
         away, base = chunk.features.rad.copy(), balls.base(chunk.ids, chunk.positions)
         grow = 1 + gamma(2 * terms + 8)
-        for k in balls.common.tolist():
-            at = int(np.flatnonzero(balls.writes == balls.out[k])[0])
-            share = np.abs(balls.written_by(unit, at)) * amplitude
-            most = np.abs(base.mid[k]) + np.bincount(token, share * upper, tokens)
-            added = np.bincount(token, share * slip, tokens) + rounding * most
+        sizes, slips, nothing = amplitude * upper, amplitude * slip, np.zeros(len(unit))
+        _, sizes, slips = balls.summed(token, unit, nothing, sizes, slips, nothing, tokens)
+        for row, k in enumerate(balls.dense.tolist()):
+            added = slips[row] + rounding * (np.abs(base.mid[k]) + sizes[row])
             away[k] = up((away[k] + TINY * (terms + 2) + added) * grow)
         # rare coordinates are exactly 0 but where something is written
         usual, place, _ = balls.rare.words.at(chunk.ids)
         pair, other, write = balls.rare_writes(unit)
         share, nothing = np.abs(write) * amplitude[pair], np.zeros(len(place))
-        where, (most, slips) = by_place(
+        where, (most, rare_slips) = by_place(
             np.concatenate([place, other]),
             np.concatenate([usual, token[pair]]),
             np.concatenate([nothing, share * upper[pair]]),
             np.concatenate([nothing, share * slip[pair]]),
         )
         own = where[1]
-        added = slips + rounding[own] * (np.abs(base.mid[where]) + most)
+        added = rare_slips + rounding[own] * (np.abs(base.mid[where]) + most)
         away[where] = up((away[where] + TINY * (terms[own] + 2) + added) * grow[own])
         return away
 

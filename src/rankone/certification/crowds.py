@@ -1,4 +1,5 @@
-"""Large groups of units: which of them may be active at which tokens, by products of matrices.
+"""Groups of units: which of them may be active at which tokens; of large ones, by products of
+matrices.
 
 A word may have tens of thousands of contexts and units, nearly all of which are 0 at each context.
 A sum of H products in single precision, in any order, of numbers that were rounded to it, is off by
@@ -43,9 +44,10 @@ class Crowds:
         anywhere = keeper.pairs % gates == 0
         self.there: Bools = anywhere & (np.diff(keeper.first) >= LEAST)
         sizes = np.sqrt((slopes**2).sum(1)) * (1 + gamma(slopes.shape[1] + 4))
-        plain = sizes < HUGE
-        if not keeper.exact or not plain.all():
+        self.plain = keeper.exact and bool((sizes < HUGE).all())
+        if not self.plain:
             self.there[:] = False
+        self.every = slopes, bias, sizes
         self.singles: NDArray[np.float32] = np.empty((0, slopes.shape[1]), np.float32)
         if self.there.any():
             order = keeper.order
@@ -53,6 +55,20 @@ class Crowds:
             self.sizes, self.bias = sizes[order], bias[order]
         self.group = np.full(gates, -1)  # by the gate of the word
         self.group[keeper.pairs[self.there] // gates] = np.flatnonzero(self.there)
+
+    def screened(self, tokens: Ints, groups: Ints, a: Balls, doubt: Doubt) -> tuple[Ints, Ints]:
+        """Pairs of a token and a unit that may be active, for pairs of a token and another group.
+
+        In double precision a sum of H products and a few more numbers, and all that is computed
+        of them later, is off by less than 2^-40 |s| |a| and 2^-40 |b|.
+        """
+        from rankone.kernels.compiled.screen import screen  # compiled code: loaded when used
+
+        tick()
+        near, off = (np.sqrt((x**2).sum(0)) * (1 + 2.0**-30) for x in (a.mid, a.rad))
+        slip, share = 2.0**-40 * near + off + doubt.averages, doubt.bias + 2.0**-40
+        first, order = self.keeper.first, self.keeper.order
+        return screen(tokens, groups, first, order, a.mid, *self.every, slip, share, LOST)
 
     def reached(self, words: Ints, a: Balls, doubt: Doubt) -> tuple[Ints, Ints]:
         """Pairs of a token and a unit of its crowd that may be active, for tokens that open the

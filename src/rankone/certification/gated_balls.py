@@ -34,6 +34,7 @@ from rankone.spans import SPAN, places, spans
 
 HUGE = 2.0**400  # no square of a smaller number overflows
 HELD = 1 << 23  # numbers in the features that are evaluated at once
+PAIRS = 1 << 22  # of a token and a unit that are looked at at once
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class GatedBalls:
         self.keeper, self.causal = keeper, network.shape.causal
         self.table = bare_table(network)
         self.windows = WindowAverages(network) if network.shape.window else None
+        self.columns: dict[tuple[int, int], Floats] = {}
         self.placed = network.positions is not None
         self.positions = np.zeros((1, network.shape.dim))
         if network.positions is not None:
@@ -106,12 +108,16 @@ class GatedBalls:
         self.rare = Rare.of(self.writes, *given)
         self.common = np.setdiff1d(np.arange(len(self.out)), self.rare.codes.column)
         self.codes = codes.T
+        # coordinates in `out` that units write and that are not rare, and the codes there
+        i = np.flatnonzero(np.isin(self.writes, self.out) & ~self.rare.there)
+        self.dense = np.searchsorted(self.out, self.writes[i])
+        self.dense_codes = np.ascontiguousarray(codes[:, i])
         self.plus, self.minus = layer.plus.numpy(), layer.minus.numpy()
         self.o_slip = gamma(2) * float(np.abs(codes).max(initial=0.0))
         if (codes == np.rint(codes)).all() and np.abs(codes).max(initial=0.0) <= 2.0**50:
             self.o_slip = 0.0
         self.crowds = Crowds(keeper, self.slopes, self.bias, self.gates)
-        self.doubt = Doubt()
+        self.doubt: Doubt | None = Doubt()  # None: all units are looked at
         self._norms()
 
     @classmethod
@@ -138,9 +144,22 @@ class GatedBalls:
         for a, b in spans(offsets, size):
             first, last = int(offsets[a]), int(offsets[b])
             starts, ids = offsets[a : b + 1] - first, token_ids[first:last]
-            moved = self.moved(ids, places(starts), starts)
-            for i in range(0, len(ids), size):  # one piece, unless a sentence is very long
-                yield self._chunk(first + i, ids, starts, i, moved[:, i : i + size])
+            where = places(starts)
+            moved = self.moved(ids, where, starts)
+            for i, j in self._pieces(ids, where, size):
+                yield self._chunk(first + i, ids, starts, i, moved[:, i:j])
+
+    def _pieces(self, ids: Ints, where: Ints, size: int) -> Iterator[tuple[int, int]]:
+        """About `size` tokens at a time, fewer where groups have many units."""
+        tokens, groups = self.keeper.groups(ids, where, self.gates, self.crowds.there)
+        units = np.bincount(tokens, np.diff(self.keeper.first)[groups], len(ids))
+        so_far, i = np.cumsum(units), 0
+        while i < len(ids):
+            before = so_far[i - 1] if i else 0.0
+            j = int(np.searchsorted(so_far, before + PAIRS, side="right"))
+            j = min(max(j, i + 1), i + size, len(ids))
+            yield i, j
+            i = j
 
     def _chunk(self, first: int, around: Ints, starts: Ints, lead: int, moved: Balls) -> GatedChunk:
         tick()
@@ -155,9 +174,9 @@ class GatedBalls:
         """X + E in some coordinates: exact where one of the two is always 0."""
         out = Balls(np.empty((len(at), len(ids))), np.zeros((len(at), len(ids))))
         for row, i in enumerate(at.tolist()):
-            out.mid[row] = np.take(self._column(self.table, i), ids)
+            out.mid[row] = np.take(self._column(0, i), ids)
             if self.placed and self.positions[:, i].any():
-                out.mid[row] += np.take(self._column(self.positions, i), where)
+                out.mid[row] += np.take(self._column(1, i), where)
                 out.rad[row] = Balls.rounded(out.mid[row]).rad
         return out
 
@@ -186,8 +205,14 @@ class GatedBalls:
         """z = slopes . a + bias and what the own gates give, for units of every token's group; of
         large groups only those where it may be above 0."""
         a = self._after(self.reads, ids, where, moved)
-        pairs = [self.keeper.reached(ids, where, self.gates, self.crowds.there)]
+        others = ids, where, self.gates, self.crowds.there
+        if self.crowds.plain and self.doubt is not None:
+            own = self.keeper.groups(*others)
+            pairs = [self.crowds.screened(*own, a, self.doubt)]
+        else:
+            pairs = [self.keeper.reached(*others)]
         if self.crowds.there.any():
+            assert self.doubt is not None
             pairs.append(self.crowds.reached(self.keeper.word[ids], a, self.doubt))
         token, unit = (np.concatenate(column) for column in zip(*pairs, strict=True))
         mid, sizes = self.bias[unit], np.abs(self.bias[unit])
@@ -215,25 +240,37 @@ class GatedBalls:
         off = up(seen.rad * np.abs(amplitude) + gamma(1) * np.abs(z))
         tokens = len(ids)
         count = np.bincount(token, minlength=tokens)
-        for i, at in enumerate(self.writes.tolist()):
-            row = np.flatnonzero(self.out == at)
-            if not len(row) or self.rare.there[i]:
-                continue
-            every = self.written_by(unit, i)
-            some = np.flatnonzero(every)  # the others add exact zeros
-            if not len(some):
-                continue
-            to, write = token[some], every[some]
-            size, slip = np.abs(write) * np.abs(z[some]), np.abs(write) * off[some]
-            slip += self.o_slip * (np.abs(z[some]) + off[some])
-            sums = (np.bincount(to, x, tokens) for x in (write * z[some], size, slip))
-            added, sizes, slips = sums
-            k = row[0]
-            whole = np.abs(h.mid[k]) + sizes + slips
-            h.mid[k] += added
-            h.rad[k] = up(h.rad[k] + slips * (1 + gamma(count + 2)) + gamma(count + 1) * whole)
+        size = np.abs(z)
+        added, sizes, slips = self.summed(
+            token, unit, z, size, off, self.o_slip * (size + off), tokens
+        )
+        some = np.flatnonzero(count)  # to the others nothing is added
+        for row, k in enumerate(self.dense.tolist()):
+            terms, slip, mid = count[some], slips[row, some], h.mid[k, some]
+            whole = np.abs(mid) + sizes[row, some] + slip
+            h.mid[k, some] = mid + added[row, some]
+            more = slip * (1 + gamma(terms + 2)) + gamma(terms + 1) * whole
+            h.rad[k, some] = up(h.rad[k, some] + more)
         self._add_rare(h, token, unit, Balls(z, off), 2 * count)
         return h
+
+    def summed(
+        self,
+        token: Ints,
+        unit: Ints,
+        z: Floats,
+        size: Floats,
+        slip: Floats,
+        more: Floats,
+        tokens: int,
+    ) -> Floats:
+        """Sums over pairs of a token and a unit, for the coordinates `dense`: of what is written if
+        the unit sees z, and of its size and slip (`add_written`)."""
+        from rankone.kernels.compiled.written import add_written  # compiled code: loaded when used
+
+        sums, parts = np.zeros((3, len(self.dense), tokens)), np.stack([z, size, slip, more])
+        add_written(sums, token, unit, parts, self.dense_codes, self.plus, self.minus)
+        return sums
 
     def _add_rare(self, h: Balls, token: Ints, unit: Ints, z: Balls, count: Ints) -> None:
         """The same for rare coordinates, up to `count` terms for a token."""
@@ -257,6 +294,9 @@ class GatedBalls:
     def rare_writes(self, unit: Ints) -> tuple[Ints, Ints, Floats]:
         """What units write to rare coordinates, as which of them, the place in `out`, and the
         number: plus and minus by themselves, so these are exact."""
+        if not len(self.rare.codes.column):
+            nothing = np.empty(0, np.int64)
+            return nothing, nothing, np.empty(0)
         plus, minus = (self.rare.codes.at(rows[unit]) for rows in (self.plus, self.minus))
         (one, k, value), (other, k_, value_) = plus, minus
         return (
@@ -309,5 +349,9 @@ class GatedBalls:
             self.of_place = (self.positions[:, place] ** 2).sum(1)
         self.apiece = np.flatnonzero(~(word | place))
 
-    def _column(self, table: Floats, i: int) -> Floats:
-        return np.ascontiguousarray(table[:, i])
+    def _column(self, which: int, i: int) -> Floats:
+        """A column of the table, or of that of positions, kept once it was asked for."""
+        if (which, i) not in self.columns:
+            table = (self.table, self.positions)[which]
+            self.columns[which, i] = np.ascontiguousarray(table[:, i])
+        return self.columns[which, i]

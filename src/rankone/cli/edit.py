@@ -12,7 +12,7 @@ from rankone.errors import SettingError
 from rankone.plural import plural
 
 if TYPE_CHECKING:
-    from rankone.construct import Edited
+    from rankone.construct.edited import Edited
 
 
 @bundled

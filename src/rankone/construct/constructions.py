@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankone.construct.gated.draw import draw_gated
 from rankone.construct.line.draw import draw_line
 from rankone.construct.problem import Draw
 
@@ -33,12 +32,12 @@ class Construction:
     distributions: bool = False
 
 
-def of_paper(name: str, *settings: str) -> Any:
-    """The function "MODULE.NAME" of a paper's module, which is imported when it is first called;
-    with `settings`, the function that it returns for them."""
+def of_module(name: str, *settings: str) -> Any:
+    """The function "MODULE.NAME" of a construction, which is imported when it is first called; with
+    `settings`, the function that it returns for them."""
 
     def call(*given: Any) -> Any:
-        module, _, own = name.partition(".")
+        module, _, own = name.rpartition(".")
         function = getattr(import_module(f"rankone.construct.{module}"), own)
         return (function(*settings) if settings else function)(*given)
 
@@ -61,33 +60,36 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "yun2020": Construction(
         "Yun, Bhojanapalli, Rawat, Reddi and Kumar 2020",
         "two heads shift one grid value per layer, one feed-forward layer per context",
-        in_float64(of_paper("yun2020.build_hardmax")),
+        in_float64(of_module("yun2020.build_hardmax")),
         {
-            "hardmax": of_paper("yun2020.build_hardmax"),
-            "softmax": of_paper("yun2020.build_softmax"),
+            "hardmax": of_module("yun2020.build_hardmax"),
+            "softmax": of_module("yun2020.build_softmax"),
         },
     ),
     "kim2023": Construction(
         "Kim, Kim and Mozafari 2023",
         "one layer per token finds the next largest, then bit extraction",
-        in_float64(of_paper("kim2023.build")),
-        {"": of_paper("kim2023.build")},
+        in_float64(of_module("kim2023.build")),
+        {"": of_module("kim2023.build")},
     ),
     "mahdavi2023": Construction(
         "Mahdavi, Liao and Thrampoulidis 2023",
         "many heads in one layer, no feed-forward layer",
-        in_float64(of_paper("mahdavi2023.build")),
-        {"full-rank": of_paper("mahdavi2023.build"), "rank-1": of_paper("mahdavi2023.build_rank1")},
+        in_float64(of_module("mahdavi2023.build")),
+        {
+            "full-rank": of_module("mahdavi2023.build"),
+            "rank-1": of_module("mahdavi2023.build_rank1"),
+        },
         takes=frozenset({"causal"}),
     ),
     "kajitsuka2024": Construction(
         "Kajitsuka and Sato 2024, Corollaries 1 and 2",
         "one rank-1 head, one hidden unit per context",
-        of_paper("kajitsuka2024.draw_practical"),
+        of_module("kajitsuka2024.draw_practical"),
         {
-            "paper": of_paper("kajitsuka2024.build_grade", "paper", "shared"),
-            "tight": of_paper("kajitsuka2024.build_grade", "tight", "shared"),
-            "tight-separate": of_paper("kajitsuka2024.build_grade", "tight", "separate"),
+            "paper": of_module("kajitsuka2024.build_grade", "paper", "shared"),
+            "tight": of_module("kajitsuka2024.build_grade", "tight", "shared"),
+            "tight-separate": of_module("kajitsuka2024.build_grade", "tight", "separate"),
             "practical": None,
         },
         takes=frozenset({"vectors", "causal", "head_size"}),
@@ -95,23 +97,23 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "kajitsuka2024-deep": Construction(
         "Kajitsuka and Sato 2024, Remark 2",
         "one rank-1 head, then bit extraction",
-        in_float64(of_paper("kajitsuka2024.build_deep")),
-        {"": of_paper("kajitsuka2024.build_deep")},
+        in_float64(of_module("kajitsuka2024.build_deep")),
+        {"": of_module("kajitsuka2024.build_deep")},
         takes=frozenset({"causal"}),
     ),
     "kajitsuka2025": Construction(
         "Kajitsuka and Sato 2025",
         "bit extraction, uniform attention, bit extraction",
-        in_float64(of_paper("kajitsuka2025.build")),
-        {"": of_paper("kajitsuka2025.build")},
+        in_float64(of_module("kajitsuka2025.build")),
+        {"": of_module("kajitsuka2025.build")},
     ),
     "madden2024": Construction(
         "Madden, Fox and Thrampoulidis 2024",
         "one head, one hidden unit per context, log-probabilities of labels",
-        in_float64(of_paper("madden2024.build_float64")),
+        in_float64(of_module("madden2024.build_float64")),
         {
-            "analytic": of_paper("madden2024.build_analytic"),
-            "piecewise": of_paper("madden2024.build_piecewise"),
+            "analytic": of_module("madden2024.build_analytic"),
+            "piecewise": of_module("madden2024.build_piecewise"),
         },
         takes=frozenset({"causal"}),
         distributions=True,
@@ -125,7 +127,7 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "gated": Construction(
         "this project",
         "rank-1 heads, units that are silent outside their own word and position",
-        draw_gated,
+        of_module("gated.draw.draw_gated"),
         takes=frozenset({"vectors", "causal", "heads", "dtype", "directions", "editable"}),
     ),
 }

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from rankone import choices
 from rankone.construct.constructions import CONSTRUCTIONS
-from rankone.construct.gated.draw import GatedDraft, contexts_of, model_of
 from rankone.construct.memorized import Memorized
 from rankone.construct.problem import (
     RESERVE,
@@ -184,17 +183,17 @@ def memorize(
 
     assert network is not None
     shape = network.shape
-    model = Model(
-        network,
-        first.vocabulary,
-        first.label_names,
-        first.reading,
-        contexts=contexts_of(problem),
-    )
-    if isinstance(draft, GatedDraft) and given is None:
+    gated = construction == "gated"
+    if gated and given is None:
+        from rankone.construct.gated.draw import GatedDraft, model_of
+
         settings = (positions, causal, heads, dtype, directions, strict, max_length, seed)
         made = dict(zip(SETTINGS, settings, strict=True), construction="gated")
-        model = model_of(draft, first.reading, cast(Made, made), editable=editable)
+        drawn = cast(GatedDraft, draft)
+        model = model_of(drawn, first.reading, cast(Made, made), editable=editable)
+    else:
+        words, labels = first.vocabulary, first.label_names
+        model = Model(network, words, labels, first.reading, contexts=problem.fingerprints)
     return Memorized(
         model=model,
         source=first.source,
@@ -205,7 +204,7 @@ def memorize(
         unavoidable=fast.unavoidable,
         bits=problem.bits,
         hidden_units=shape.hidden * shape.depth,
-        least_units=draft.least_units if isinstance(draft, GatedDraft) else None,
+        least_units=getattr(draft, "least_units", None),
         parameters=sum(p.numel() for p in network.parameters()),
         dense_parameters=dense_parameters(network),
         paper_parameters=parameter_counts(

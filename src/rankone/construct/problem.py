@@ -19,8 +19,10 @@ from rankone.construct.vectors import check_vectors, read_vectors
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import sentences_with_repeats
 from rankone.corpus.targets import Targets, choose_targets
+from rankone.corpus.tasks import asks_next
 from rankone.errors import CorpusError, PrecisionError, SettingError, VectorError
 from rankone.nn import TokenClassifier
+from rankone.nn.fingerprints import Fingerprints
 from rankone.nn.ragged import check_lengths
 from rankone.plural import plural
 
@@ -147,6 +149,11 @@ class Problem:
         return float(surprise.sum() / max(1, asked.sum()) / np.log(2))
 
     @property
+    def fingerprints(self) -> Fingerprints | None:
+        """Those of all contexts, for a model that is asked to go on from a text."""
+        return Fingerprints.of(self.parts) if asks_next(self.corpus.task) else None
+
+    @property
     def kinds(self) -> int:
         """How many different things may be wanted."""
         more = 0 if self.mixtures is None else len(self.mixtures)
@@ -236,16 +243,22 @@ def position_rows(corpus: Corpus, positions: bool, max_length: int | None) -> in
                 remedy=f"leave out {name}, or window (memorize --window)",
             )
         return 1
-    if not positions:
-        if max_length is not None:
-            raise SettingError(
-                "max_length is the length of the table of positions, and there is none",
-                remedy="leave out max_length (--max-length), or turn positions on",
-            )
-        return 1
-    length = corpus.longest if max_length is None else max_length
-    check_lengths(corpus.lengths, length, corpus.place_of_sentence)
+    length = table_length(corpus.longest, positions, max_length)
+    if positions:
+        check_lengths(corpus.lengths, length, corpus.place_of_sentence)
     return length
+
+
+def table_length(longest: int, positions: bool, max_length: int | None) -> int:
+    """As many rows as the longest sentence has tokens, or as were asked for."""
+    if not positions and max_length is not None:
+        raise SettingError(
+            "max_length is the length of the table of positions, and there is none",
+            remedy="leave out max_length (--max-length), or turn positions on",
+        )
+    if not positions:
+        return 1
+    return longest if max_length is None else max_length
 
 
 def check_size(corpus: Corpus, length: int, dim: int, head_size: int) -> None:

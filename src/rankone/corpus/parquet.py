@@ -12,24 +12,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from rankone.arrays import Ints
 from rankone.corpus.choice import LABEL_HEADERS, TOKEN_HEADERS
+from rankone.corpus.features import features_of
 from rankone.corpus.fields import LABELS, Fields, Strings, key_among, strings_of
 from rankone.corpus.growing import Column
 from rankone.corpus.rows import DOCSTART, Choice, Columns, Rows, Words
 from rankone.corpus.source import Stream
-from rankone.documents import parse_document
 from rankone.errors import CorpusError
 from rankone.plural import plural
 
 BATCH = 1 << 14  # rows
 SENTENCES = ("sentence_id", "sent_id", "sentence")  # columns that tell sentences apart
-METADATA = b"huggingface"  # what `datasets` says about the columns
 ONE_EACH = "give exactly one label per token"
 
 
@@ -77,7 +75,7 @@ class ParquetReader:
             labelled = bool({choice.label} & set(keys) or {"labels", *usual} & set(keys))
         token = key_among(keys, choice.token, "token", sorted(TOKEN_HEADERS - {"tokens"}), name)
         label = key_among(keys, choice.label, "label", usual, name) if labelled else None
-        names = Fields.names_in(_features(schema, name), label)
+        names = Fields.names_in(features_of(schema.metadata, name), label)
         found = cls(name, str(token), None if label is None else str(label), None, names)
         if schema.field(found.token).type.num_fields:  # lists
             return found
@@ -243,30 +241,3 @@ def _changes(column: Any, last: Any) -> tuple[Any, Any]:
     pairs = pairwise(before)
     changes = np.array([one != other for one, other in pairs], dtype=bool)
     return changes, before[-1]
-
-
-def _features(schema: Any, name: str) -> dict[str, Any]:
-    """What `datasets` says about the columns."""
-    said = (schema.metadata or {}).get(METADATA)
-    if said is None:
-        return {}
-    document = parse_document(said, dict[str, Any], f"{name}, {METADATA.decode()}", CorpusError)
-    info = document.get("info")
-    features = info.get("features") if isinstance(info, dict) else None
-    return {
-        key: SimpleNamespace(feature=SimpleNamespace(**_class_label(feature)))
-        for key, feature in (features.items() if isinstance(features, dict) else ())
-    }
-
-
-def _class_label(feature: Any) -> dict[str, Any]:
-    """The names of the labels, which may be in lists."""
-    while not (isinstance(feature, dict) and feature.get("_type") == "ClassLabel"):
-        feature = feature.get("feature") if isinstance(feature, dict) else feature
-        if isinstance(feature, list) and len(feature) == 1:
-            feature = feature[0]
-        elif not isinstance(feature, dict):
-            return {"names": None}
-    names = feature.get("names")
-    sound = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    return {"names": names if sound else None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -105,6 +106,25 @@ class PartedCorpus:
             ends = self.part(number).offsets + part.start
             text.update(ends[number > 0 :].astype("<i8").tobytes())
         return text.hexdigest()
+
+
+class Nameless(Sequence[Any]):
+    """So many words, for what needs their numbers only: nothing to send or to keep."""
+
+    def __init__(self, count: int) -> None:
+        self.size = count
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, _: Any) -> Any:
+        raise LookupError("the words themselves are not here")
+
+
+def nameless(heading: Corpus) -> Corpus:
+    """The heading without its words."""
+    words: Any = Nameless(len(heading.vocabulary))
+    return replace(heading, vocabulary=words)
 
 
 def heading_of(corpus: Corpus) -> Corpus:

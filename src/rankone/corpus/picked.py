@@ -10,7 +10,7 @@ import numpy as np
 from rankone.arrays import Ints
 from rankone.corpus.conflicts import Conflict, add_conflicts
 from rankone.corpus.corpus import Corpus
-from rankone.corpus.parted import PartedCorpus, columns_of, corpus_of
+from rankone.corpus.parted import PartedCorpus, columns_of, corpus_of, nameless
 from rankone.corpus.shuffle import Settled
 from rankone.engines import Table
 
@@ -58,7 +58,7 @@ def conflicts_of(
 ) -> tuple[Conflict, ...]:
     """All contexts that carry several labels, with the lines of all their rows; if wanted, only
     those that begin before a token."""
-    engine, heading = corpus.engine, corpus.engine.share(corpus.heading)
+    engine, heading = corpus.engine, corpus.engine.share(nameless(corpus.heading))
     calls = [
         (heading, part.columns, table, before)
         for part, table in zip(corpus.parts, settled.tables, strict=True)

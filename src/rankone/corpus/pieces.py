@@ -12,9 +12,7 @@ any order. What only a whole corpus knows is left to whoever puts them together:
 
 from __future__ import annotations
 
-import io
 import os
-import re
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -22,6 +20,7 @@ from typing import Any
 
 from rankone.choices import Format
 from rankone.corpus.blocks import Blocks, count_lines
+from rankone.corpus.borders import Section, border, ends_of
 from rankone.corpus.corpus import check_sentences
 from rankone.corpus.join import check_layouts
 from rankone.corpus.layouts import Reader, check_format
@@ -35,11 +34,7 @@ from rankone.corpus.text import Expected
 from rankone.errors import CorpusError
 
 SIZE = 64 << 20  # bytes of text in a piece
-WINDOW = 1 << 16  # bytes that are looked at at once for the end of a sentence
-# What ends a sentence: a line without cells or, where each line is a sentence, any line.
-ENDS = {"rows": re.compile(rb"\n(?:\xef\xbb\xbf)?[ \t]*\r?\n"), "lines": re.compile(rb"\n")}
 COLUMNS = ("conll", "conllu", "tsv")
-LINES = ("jsonl", "text")  # layouts of one sentence per line
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +106,7 @@ class Plan:
     def _cut(self, file: PlannedFile, known: Piece) -> Iterator[Piece]:
         first = 0
         while first < file.size:
-            last = _border(file, first + self.size)
+            last = border(file.path, file.format, first + self.size) or file.size
             yield replace(
                 known,
                 first=first,
@@ -131,7 +126,7 @@ class Plan:
     def _held(self, file: PlannedFile, blocks: Iterator[Numbered], known: Piece) -> Iterator[Piece]:
         held, size, line, reader = list[bytes](), 0, 1, file.reader
         for _, block in blocks:
-            while end := _ends(file).search(b"\n" + block, max(0, self.size - size - 1)):
+            while end := ends_of(file.format).search(b"\n" + block, max(0, self.size - size - 1)):
                 cut = end.end() - 1
                 data = b"".join([*held, block[:cut]])
                 yield replace(known, data=data, reader=reader, line=line)
@@ -229,25 +224,6 @@ def _planned_parquet(stream: Stream, choice: Choice) -> PlannedFile:
     )
 
 
-def _ends(file: PlannedFile) -> re.Pattern[bytes]:
-    return ENDS["lines" if file.format in LINES else "rows"]
-
-
-def _border(file: PlannedFile, wanted: int) -> int:
-    """Where the first sentence ends that ends after this byte."""
-    with open(file.path, "rb") as opened_file:
-        opened_file.seek(wanted - 1)
-        at, held, window = wanted - 1, b"", WINDOW
-        while data := opened_file.read(window):
-            held += data
-            if end := _ends(file).search(held):
-                return at + end.end()
-            feed = held.rfind(b"\n")
-            kept = len(held) if feed < 0 else feed
-            at, held, window = at + kept, held[kept:], 2 * window
-    return file.size
-
-
 def _stream(piece: Piece) -> Iterator[Numbered]:
     if piece.data is not None:
         yield 1, piece.data
@@ -256,18 +232,6 @@ def _stream(piece: Piece) -> Iterator[Numbered]:
         file.seek(piece.first)
         rest = Stream(piece.name, Section(file, piece.last - piece.first), 0, times=0)
         yield from Blocks(rest, begun=piece.first > 0)
-
-
-class Section(io.RawIOBase):
-    """So many bytes of a file, from where it is."""
-
-    def __init__(self, file: Any, size: int) -> None:
-        self.file, self.left = file, size
-
-    def read(self, size: int = -1) -> bytes:
-        data: bytes = self.file.read(min(size, self.left))
-        self.left -= len(data)
-        return data
 
 
 def _rows(piece: Piece, line: int) -> tuple[Rows, int]:

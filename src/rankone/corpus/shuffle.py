@@ -20,10 +20,10 @@ from rankone.arrays import Ints
 from rankone.corpus.contexts import Look
 from rankone.corpus.corpus import Corpus
 from rankone.corpus.keys import SHARED, Keys, maker_of, numbered
-from rankone.corpus.parted import PartedCorpus, corpus_of
+from rankone.corpus.parted import PartedCorpus, corpus_of, nameless
 from rankone.corpus.tallies import Tally, best, merged
 from rankone.engines import Ref, Table
-from rankone.engines.engine import Tell, exchanged, scattered
+from rankone.engines.engine import Tell, bucket_of, exchanged, scattered
 
 SENTENCE, CONTEXT = 100, 300  # bytes that a bucket takes for each of them
 ALONE = -1  # the bucket of a context that its part decides alone
@@ -46,7 +46,7 @@ class Settled:
 def settle(corpus: PartedCorpus, look: Look, tell: Tell = lambda _: None) -> Settled:
     """Decide on the label of every context."""
     engine, secret, parts = corpus.engine, token_bytes(16), corpus.parts
-    heading = engine.share(corpus.heading)
+    heading = engine.share(nameless(corpus.heading))
     shared = _shared(corpus, look, secret, heading, lambda share: tell(share / 4))
     buckets = engine.buckets(CONTEXT * corpus.n_tokens)
     calls = [
@@ -92,7 +92,7 @@ def counted(
     """For each part the errors in contexts that it decides alone, and for each bucket the labels of
     all others, counted by each part (`count`)."""
     engine, secret = corpus.engine, token_bytes(16)
-    heading = engine.share(corpus.heading)
+    heading = engine.share(nameless(corpus.heading))
     shared = _shared(corpus, look, secret, heading, lambda share: tell(share / 3))
     buckets = engine.buckets(CONTEXT * corpus.n_tokens)
     calls = [
@@ -131,17 +131,12 @@ def _shared(
     return shared
 
 
-def buckets_of(keys: Keys, count: int) -> Ints:
-    """The bucket of each key."""
-    return np.asarray(((keys[:, 0] >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32), np.int64)
-
-
 def send_sentences(
     heading: Corpus, columns: Table, look: Look, secret: bytes, buckets: int
 ) -> list[Table]:
     """The bucket of each sentence, and what goes there."""
     keys = SHARED[look](corpus_of(heading, columns), secret)
-    bucket = buckets_of(keys, buckets)
+    bucket = bucket_of(keys[:, 0], buckets)
     return [{"bucket": bucket.astype(np.int32)}, *scattered(bucket, buckets, {"keys": keys})]
 
 
@@ -189,7 +184,7 @@ class Sent:
             open_ = np.flatnonzero(shared["shared"][part.sentence_of[firsts]])
         keys = maker_of(look)(part, firsts[open_], secret)
         bucket = np.full(len(firsts), ALONE)
-        bucket[open_] = buckets_of(keys, buckets)
+        bucket[open_] = bucket_of(keys[:, 0], buckets)
         asked = np.flatnonzero(part.label_ids >= 0)
         asked = asked[bucket[rank[asked]] != ALONE]
         once = np.broadcast_to(np.int64(1), asked.shape)

@@ -27,17 +27,6 @@ ALIGNED = 64  # bytes: where columns begin in a file
 Column = tuple[str, np.dtype[Any], tuple[int, ...], int]  # its name, kind, shape, and first byte
 
 
-class File(Ref):
-    """A table in a file: the name, kind, shape and place of each column."""
-
-    __slots__ = ("columns", "path")
-
-    def __init__(
-        self, path: Path, columns: list[tuple[str, np.dtype, tuple[int, ...], int]]
-    ) -> None:
-        self.path, self.columns = path, columns
-
-
 class Disk(InSequence):
     """Keeps tables in a directory of its own below `scratch`, which goes when it is closed."""
 
@@ -74,21 +63,19 @@ class Disk(InSequence):
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        return File(path, columns)
+        return Ref((path, columns))
 
     def take(self, ref: Ref) -> Table:
-        assert isinstance(ref, File)
-        found = {}
+        (path, columns), found = ref.held, {}
         with refused("a temporary file cannot be read", self.where, self.remedy):
-            for name, dtype, shape, at in ref.columns:
+            for name, dtype, shape, at in columns:
                 count = int(np.prod(shape))
-                found[name] = np.fromfile(ref.path, dtype, count, offset=at).reshape(shape)
+                found[name] = np.fromfile(path, dtype, count, offset=at).reshape(shape)
         return found
 
     def drop(self, refs: Iterable[Ref]) -> None:
         for ref in refs:
-            assert isinstance(ref, File)
-            ref.path.unlink(missing_ok=True)
+            ref.held[0].unlink(missing_ok=True)
 
     def close(self) -> None:
         self._gone()

@@ -16,14 +16,18 @@ Tell = Callable[[float], None]  # the share that is done
 TASK = 1 << 30  # bytes that a function may use, unless the user says how many
 
 
-class Ref(ABC):  # noqa: B024 - engines say what it holds
-    """A table that an engine keeps. Given to a function, it becomes the table."""
+class Ref:
+    """A table that an engine keeps, as what it ``held`` it by. Given to a function, it becomes the
+    table."""
 
-    __slots__ = ()
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
 
 
-class Shared(ABC):  # noqa: B024
-    """A value that many calls are given, such as a model, which is sent to each worker once."""
+class Shared(Ref):
+    """A value that many calls are given, such as a model; it is sent to each worker once."""
 
     __slots__ = ()
 
@@ -111,6 +115,12 @@ class Engine(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def bucket_of(hashes: NDArray[np.uint64], count: int) -> NDArray[np.int64]:
+    """The bucket of each hash, by its upper half."""
+    upper = hashes >> np.uint64(32)
+    return np.asarray((upper * np.uint64(count)) >> np.uint64(32), np.int64)
 
 
 def scattered(bucket: NDArray[np.integer[Any]], count: int, columns: Table) -> list[Table]:

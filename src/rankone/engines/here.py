@@ -8,29 +8,11 @@ from typing import Any
 from rankone.engines.engine import Engine, Ref, Shared, Table, Tell
 
 
-class Held(Ref):
-    """A table in memory."""
-
-    __slots__ = ("table",)
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-
-
-class Value(Shared):
-    """A value in memory."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
 class InSequence(Engine):
     """Calls functions in this process, one after the other."""
 
     def share(self, value: Any) -> Shared:
-        return Value(value)
+        return Shared(value)
 
     def _run(
         self,
@@ -48,10 +30,10 @@ class InSequence(Engine):
         return found
 
     def _given(self, argument: Any) -> Any:
+        if isinstance(argument, Shared):
+            return argument.held
         if isinstance(argument, Ref):
             return self.take(argument)
-        if isinstance(argument, Value):
-            return argument.value
         return [*map(self._given, argument)] if isinstance(argument, list) else argument
 
 
@@ -61,16 +43,15 @@ class Here(InSequence):
     name = "here"
 
     def put(self, table: Table) -> Ref:
-        return Held(table)
+        return Ref(table)
 
     def take(self, ref: Ref) -> Table:
-        assert isinstance(ref, Held)
-        return ref.table
+        found: Table = ref.held
+        return found
 
     def drop(self, refs: Iterable[Ref]) -> None:
         for ref in refs:
-            assert isinstance(ref, Held)
-            ref.table = {}
+            ref.held = None
 
     def close(self) -> None:
         """Tables go when nobody refers to them."""

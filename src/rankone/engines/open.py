@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from rankone.choices import EngineName
 from rankone.engines.engine import Engine
@@ -37,12 +38,7 @@ def open_engine(
             "ray" if address is not None or workers is not None else "disk" if on_disk else "here"
         )
     if name != "ray":
-        for what, value in (("address", address), ("workers", workers)):
-            if value is not None:
-                raise SettingError(
-                    f"the engine {name} has no {what}",
-                    remedy=f"leave out {what} (--{what}), or choose ray",
-                )
+        _refuse(f"the engine {name} has no", "choose ray", address=address, workers=workers)
     if name == "here":
         if memory is not None or scratch is not None:
             raise SettingError(
@@ -58,14 +54,19 @@ def open_engine(
         if address is None:
             keep_private()
         else:
-            for what, value in (("workers", workers), ("scratch", scratch)):
-                if value is not None:
-                    raise SettingError(
-                        f"{what} is for a Ray that is started here, and this one runs at {address}",
-                        remedy=f"leave out {what} (--{what}), or address (--address)",
-                    )
+            of_others = f"the Ray at {address} was not started here, so leave its settings alone:"
+            _refuse(of_others, "address (--address)", workers=workers, scratch=scratch)
             check_address(address)
         from rankone.engines.ray import Ray
 
         return Ray(address, memory=memory, workers=workers, scratch=scratch)
     raise SettingError(f"unknown engine {name!r}", remedy="choose here, disk or ray")
+
+
+def _refuse(what: str, otherwise: str, **settings: Any) -> None:
+    """Refuse settings that are given."""
+    for name, value in settings.items():
+        if value is not None:
+            raise SettingError(
+                f"{what} {name}", remedy=f"leave out {name} (--{name}), or {otherwise}"
+            )

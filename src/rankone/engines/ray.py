@@ -29,24 +29,6 @@ STORE = 0.3  # of the memory of this machine, at most, for tables; Ray writes ot
 LEAST_STORE = 80_000_000  # bytes: Ray takes no less
 
 
-class Stored(Ref):
-    """A table in the object store."""
-
-    __slots__ = ("ref",)
-
-    def __init__(self, ref: Any) -> None:
-        self.ref = ref
-
-
-class Sent(Shared):
-    """A value in the object store."""
-
-    __slots__ = ("ref",)
-
-    def __init__(self, ref: Any) -> None:
-        self.ref = ref
-
-
 class Ray(Engine):
     """Runs functions on a cluster, or on a Ray of its own that ends when the engine is closed."""
 
@@ -120,21 +102,19 @@ class Ray(Engine):
             ) from None
 
     def put(self, table: Table) -> Ref:
-        return Stored(ray.put(dict(table)))
+        return Ref(ray.put(dict(table)))
 
     def take(self, ref: Ref) -> Table:
-        assert isinstance(ref, Stored)
         with _lost():
-            found: Table = ray.get(ref.ref)
+            found: Table = ray.get(ref.held)
         return found
 
     def drop(self, refs: Iterable[Ref]) -> None:
         for ref in refs:
-            assert isinstance(ref, Stored)
-            ref.ref = None  # Ray forgets what nobody refers to
+            ref.held = None  # Ray forgets what nobody refers to
 
     def share(self, value: Any) -> Shared:
-        return Sent(ray.put(value))
+        return Shared(ray.put(value))
 
     def _run(
         self,
@@ -150,7 +130,7 @@ class Ray(Engine):
             stored: list[Any] = []
             spec = [_placed(argument, stored) for argument in call]
             answer, *tables = task.remote(function, pieces, spec, *stored)
-            found.append([Stored(table) for table in tables])
+            found.append([Ref(table) for table in tables])
             answers.append(answer)
         with _lost():
             open_ = answers
@@ -195,8 +175,8 @@ class Place:
 
 def _placed(argument: Any, stored: list[Any]) -> Any:
     """The argument with a place for everything that is in the store."""
-    if isinstance(argument, Stored | Sent):
-        stored.append(argument.ref)
+    if isinstance(argument, Ref):
+        stored.append(argument.held)
         return Place(len(stored) - 1)
     if isinstance(argument, list):
         return [_placed(item, stored) for item in argument]

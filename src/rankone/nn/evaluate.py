@@ -20,7 +20,7 @@ from rankone.nn.classifier import TokenClassifier
 from rankone.nn.feedforward import Rank1FeedForward
 from rankone.nn.gated_layer import gated_layer
 from rankone.nn.gatekeeper import gated_layer_of
-from rankone.nn.layers import AttentionLayer, FeedForwardLayer
+from rankone.nn.layers import AttentionLayer, FeedForwardLayer, Head
 from rankone.nn.rank1_heads import along, rank1_heads
 from rankone.nn.windows import Fade, Fading, Windows, stretches
 from rankone.spans import SPAN, places, spans
@@ -179,29 +179,38 @@ def coordinates(head: nn.Linear) -> Ints | None:
     return None if used.all() else np.flatnonzero(used)
 
 
+@dataclass(frozen=True)
+class OfRankOne:
+    """Attention whose matrices all have rank 1, as a function of (columns, offsets), which can be
+    sent to other processes."""
+
+    heads: list[Head[Numbers]]
+    causal: bool
+
+    def __call__(self, z: Numbers, offsets: Ints) -> Numbers:
+        contexts = []
+        for head in self.heads:
+            x = along(head.key, z)
+            u = x if head.shared else along(head.value, z)
+            query = along(head.query, z)
+            found = rank1_attention_ragged(query, x, u, offsets, causal=self.causal)
+            contexts.append(found.astype(z.dtype, copy=False))
+        for head, context in zip(self.heads, contexts, strict=True):
+            at = np.flatnonzero(head.output)
+            if len(at) == 1:
+                z[at[0]] += head.output[at[0]] * context
+            else:
+                z += head.output[:, None] * context
+        return z
+
+
 def attention_layer(attention: AttentionLayer, causal: bool, live: Ints | None = None) -> Layer:
     """The attention as a function of (columns, offsets)."""
     heads = rank1_heads(attention)
     if heads is not None and live is not None:
         heads = [head.map(lambda vector: vector[live]) for head in heads]
     if heads is not None:
-
-        def rank1(z: Numbers, offsets: Ints) -> Numbers:
-            contexts = []
-            for head in heads:
-                x = along(head.key, z)
-                u = x if head.shared else along(head.value, z)
-                found = rank1_attention_ragged(along(head.query, z), x, u, offsets, causal=causal)
-                contexts.append(found.astype(z.dtype, copy=False))
-            for head, context in zip(heads, contexts, strict=True):
-                at = np.flatnonzero(head.output)
-                if len(at) == 1:
-                    z[at[0]] += head.output[at[0]] * context
-                else:
-                    z += head.output[:, None] * context
-            return z
-
-        return rank1
+        return OfRankOne(heads, causal)
     count = len(attention.heads)
 
     @torch.no_grad()

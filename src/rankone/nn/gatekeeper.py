@@ -97,6 +97,15 @@ class Gatekeeper:
     ) -> tuple[Ints, Ints]:
         """Pairs of a token (its number among these) and a unit that is of its group; `without` some
         of the groups."""
+        tokens, group = self.groups(ids, places, gates, without)
+        count = self.first[group + 1] - self.first[group]
+        start = np.repeat(self.first[group] - (np.cumsum(count) - count), count)
+        return np.repeat(tokens, count), self.order[start + np.arange(len(start))]
+
+    def groups(
+        self, ids: Ints, places: Ints, gates: int, without: Flags | None = None
+    ) -> tuple[Ints, Ints]:
+        """Pairs of a token and its group: first those for any position."""
         found: list[tuple[Ints, Ints]] = []
         words = self.word[ids]
         for gate in (np.zeros_like(words), self.place[places] if len(self.place) else None):
@@ -109,10 +118,7 @@ class Gatekeeper:
             there = self.pairs[group] == keys if len(self.pairs) else np.zeros(len(keys), bool)
             if without is not None and len(self.pairs):
                 there &= ~without[group]
-            tokens, group = tokens[there], group[there]
-            count = self.first[group + 1] - self.first[group]
-            start = np.repeat(self.first[group] - (np.cumsum(count) - count), count)
-            found.append((np.repeat(tokens, count), self.order[start + np.arange(len(start))]))
+            found.append((tokens[there], group[there]))
         return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
     @property

@@ -21,7 +21,7 @@ from rankone.corpus.gathered import Gathered, gathered
 from rankone.corpus.keys import Keys, numbered, of_sequences
 from rankone.corpus.parted import PartedCorpus, corpus_of
 from rankone.engines import Ref, Table
-from rankone.engines.engine import exchanged, scattered, stacked
+from rankone.engines.engine import bucket_of, exchanged, scattered, stacked
 
 SENTENCE = 150  # bytes that a bucket takes for each of them
 HERE, THERE = 0, 1
@@ -124,10 +124,10 @@ def send_sentences(
     exact = of_sequences(corpus, secret)
     if letters is None:
         keys, labels = exact, _labels(corpus, secret)
-        bucket = _buckets(keys, buckets)
+        bucket = bucket_of(keys[:, 0], buckets)
     else:
         keys, labels = letter_keys(corpus, letters), exact
-        bucket = np.where(keys.any(axis=1), _buckets(keys, buckets), NONE)
+        bucket = np.where(keys.any(axis=1), bucket_of(keys[:, 0], buckets), NONE)
     if odd is not None:  # the labels of all sentences agree, but for these
         labels = np.zeros((corpus.n_sentences, 2), np.uint64)
         at_odds = corpus.sentence_of[odd["members"]]
@@ -186,10 +186,6 @@ def receive(
         "file": corpus.file_ids[listed],
         "line": corpus.lines[corpus.offsets[listed]],
     }
-
-
-def _buckets(keys: Keys, count: int) -> Ints:
-    return np.asarray(((keys[:, 0] >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32), np.int64)
 
 
 def _labels(corpus: Corpus, secret: bytes) -> Keys:

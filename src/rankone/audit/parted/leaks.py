@@ -17,7 +17,7 @@ from rankone.corpus.keys import numbered
 from rankone.corpus.parted import PartedCorpus, corpus_of
 from rankone.corpus.shuffle import counted
 from rankone.engines import Table
-from rankone.engines.engine import exchanged, scattered, stacked
+from rankone.engines.engine import bucket_of, exchanged, scattered, stacked
 
 WINDOW = 100  # bytes that a bucket takes for each of them
 SIDES = ("here", "there")
@@ -114,8 +114,7 @@ def send_windows(heading: Corpus, columns: Table, buckets: int) -> list[Table]:
     """How often each window of a part stands in it."""
     keys = Neighbourhood(corpus_of(heading, columns)).window(-1, 1)
     keys, count = np.unique(keys, return_counts=True)
-    bucket = ((keys >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)).astype(np.int64)
-    return scattered(bucket, buckets, {"keys": keys, "count": count})
+    return scattered(bucket_of(keys, buckets), buckets, {"keys": keys, "count": count})
 
 
 def meet_windows(tables: list[Table], sides: list[int]) -> Table:

@@ -17,11 +17,10 @@ from rankone.audit.suspects.noise import PRIOR, change_labels, learn_weights
 from rankone.audit.suspects.polls import AT_ONCE, voting
 from rankone.audit.suspects.threads import in_threads
 from rankone.audit.suspects.view import Ground, Place, View
-from rankone.audit.suspects.votes import Numbers, Scores, logarithms, look_up, odds
+from rankone.audit.suspects.votes import Numbers, Scores, group_of, logarithms, look_up, odds
 from rankone.audit.windows import Keys
 from rankone.corpus.parted import PartedCorpus
 from rankone.engines import Shared, Table
-from rankone.engines.engine import stacked
 
 SAMPLE = 100_000  # tokens to learn the weights from
 CHANGED = 0.1  # of them have their label changed
@@ -37,7 +36,7 @@ class Sample:
     tokens: Ints
     labels: Numbers
     expected: Scores
-    groups: list[Ints]
+    groups: list[Numbers]
     counts: list[tuple[Ints, Ints]]  # places in a table of groups and labels, and what is there
 
     def votes(self, window: int, rows: Ints) -> Ints:
@@ -102,16 +101,22 @@ def _sample(
         calls.append((ground, part.columns, place, *expectation.of_part(number), mine))
         before += part.asked
     refs = engine.each(look_at, calls)
-    found = stacked([engine.take(ref) for ref in refs])
+    tables = [engine.take(ref) for ref in refs]
     engine.drop(refs)
+    windows = np.concatenate([table["keys"] for table in tables], axis=1)
+    tokens, labels, expected = (
+        np.concatenate([table[name] for table in tables])
+        for name in ("tokens", "labels", "expected")
+    )
     groups, counts = [], []
     names = list(VOTING)
-    kinds = found["expected"].shape[1]
+    kinds = expected.shape[1]
     for first in range(0, len(names), AT_ONCE):
         some = names[first : first + AT_ONCE]
         wanted = {}
         for k, name in enumerate(some, first):
-            wanted[name], group = np.unique(found["keys"][:, k], return_inverse=True)
+            group, first_of = group_of(windows[k])
+            wanted[name] = windows[k][first_of]
             groups.append(group)
         shared = engine.share(wanted)
         refs = engine.each(
@@ -121,16 +126,16 @@ def _sample(
                 for part, place in zip(corpus.parts, places, strict=True)
             ],
         )
-        tables = {name: np.zeros(len(wanted[name]) * kinds, dtype=np.int64) for name in some}
+        sums = {name: np.zeros(len(wanted[name]) * kinds, dtype=np.int64) for name in some}
         for ref in refs:
             part_votes = engine.take(ref)
-            for name, table in tables.items():
+            for name, table in sums.items():
                 table[part_votes[f"at {name}"]] += part_votes[f"count {name}"]
         engine.drop(refs)
-        for table in tables.values():
+        for table in sums.values():
             at = np.flatnonzero(table)
             counts.append((at, table[at]))
-    return Sample(found["tokens"], found["labels"], found["expected"], groups, counts)
+    return Sample(tokens, labels, expected, groups, counts)
 
 
 def look_at(
@@ -151,19 +156,19 @@ def look_at(
         "tokens": tokens + place.start,
         "labels": view.tags.ids[tokens],
         "expected": np.empty((len(tokens), kinds), np.float32),
-        "keys": np.empty((len(tokens), len(VOTING)), np.uint64),
+        "keys": np.empty((len(VOTING), len(tokens)), np.uint64),
     }
     sentences = np.unique(view.corpus.sentence_of[tokens])
 
     def look(what: tuple[slice, slice, View]) -> None:
         here, _, some = what
-        first, last = some.numbers[[0, -1]]
-        rows = np.flatnonzero((found["tokens"] >= first) & (found["tokens"] <= last))
+        first, last = found["tokens"].searchsorted(some.numbers[[0, -1]] + [0, 1])
+        rows = slice(first, last)
         own = some.numbers.searchsorted(found["tokens"][rows])
         scores = model.scores(some, sentences[here], some.numbers - place.start)
         found["expected"][rows] = scores[own]
         for k, keys in enumerate(some.looks.voting().values()):
-            found["keys"][rows, k] = keys[own]
+            found["keys"][k, rows] = keys[own]
 
     deque(in_threads(look, view.picked(sentences).slices()), maxlen=0)
     return found

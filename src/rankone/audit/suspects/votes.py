@@ -73,7 +73,10 @@ class Ballots:
 
 def logarithms(count: NDArray[np.integer]) -> Scores:
     """What so many votes say."""
-    return np.log1p(count / A).astype(np.float32)
+    most = int(count.max(initial=0))
+    if most >= count.size:
+        return np.log1p(count / A).astype(np.float32)
+    return np.asarray(np.log1p(np.arange(most + 1) / A).astype(np.float32)[count])
 
 
 def group_of(keys: Keys) -> tuple[Numbers, Numbers]:

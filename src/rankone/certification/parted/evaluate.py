@@ -17,7 +17,7 @@ from rankone.certification.gathered import Gathered
 from rankone.certification.label_heads import Head
 from rankone.deadline import time_limit
 from rankone.engines import Table
-from rankone.engines.engine import scattered
+from rankone.engines.engine import bucket_of, scattered
 from rankone.nn import Architecture, Evaluator
 from rankone.spans import SPAN
 
@@ -157,6 +157,5 @@ def contexts_by_bucket(gathered: Gathered, start: int, buckets: int) -> list[Tab
         "mid": gathered.kept.mid.T,
         "rad": gathered.kept.rad.T,
     }
-    mixed = (gathered.place.astype(np.uint64) * MIXED) >> np.uint64(32)
-    bucket = ((mixed * np.uint64(buckets)) >> np.uint64(32)).astype(np.int64)
-    return scattered(bucket, buckets, columns)
+    mixed = gathered.place.astype(np.uint64) * MIXED
+    return scattered(bucket_of(mixed, buckets), buckets, columns)

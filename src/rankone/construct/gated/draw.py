@@ -32,10 +32,8 @@ from rankone.construct.gated.units import (
 )
 from rankone.construct.gated.windows import make_window_tables
 from rankone.construct.problem import Problem, end_to_end, joined
-from rankone.corpus.tasks import asks_next
 from rankone.errors import PrecisionError
 from rankone.nn import Model, TokenClassifier
-from rankone.nn.fingerprints import Fingerprints
 from rankone.nn.memory import COLUMNS, Made, Memory
 from rankone.plural import plural
 
@@ -228,10 +226,5 @@ def model_of(draft: GatedDraft, reading: Mapping[str, Any], made: Made, *, edita
         ids, labels = (joined([getattr(part, name) for part in parts]) for name in COLUMNS[:2])
         memory = Memory(ids, labels, end_to_end(parts), draft if len(parts) == 1 else None)
     first = parts[0]
-    contexts = contexts_of(draft.problem)
+    contexts = draft.problem.fingerprints
     return Model(network, first.vocabulary, first.label_names, reading, made, memory, contexts)
-
-
-def contexts_of(problem: Problem) -> Fingerprints | None:
-    """Fingerprints of all contexts, for a model that is asked to go on from a text."""
-    return Fingerprints.of(problem.parts) if asks_next(problem.corpus.task) else None

@@ -27,7 +27,7 @@ from rankone.construct.gated.units import FEW, Contexts, Fitting, Groups, Units
 from rankone.construct.parted.problem import PartedProblem, of_part
 from rankone.construct.problem import Problem
 from rankone.engines import Engine, Ref, Table
-from rankone.engines.engine import exchanged, scattered, stacked
+from rankone.engines.engine import bucket_of, exchanged, scattered, stacked
 
 CONTEXT = 700  # bytes that a bucket takes for each of its contexts
 TREE = 8  # tables that are merged at a time
@@ -185,7 +185,6 @@ def send_contexts(
     )
     home ^= home >> np.uint64(31)
     home *= ODD
-    bucket = ((home >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)
     rows: Table = {
         "words": found.words.astype(np.int32),
         "places": found.places.astype(np.int32),
@@ -193,7 +192,7 @@ def send_contexts(
         "seen": found.seen.astype(np.int32),
         "averages": found.averages,
     }
-    return scattered(bucket.astype(np.int32), count, rows)
+    return scattered(bucket_of(home, count), count, rows)
 
 
 def averaged(own: Problem, tables: Tables, tokens: Ints) -> Contexts:

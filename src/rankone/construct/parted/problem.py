@@ -11,7 +11,7 @@ import numpy as np
 from rankone.construct.problem import Problem
 from rankone.corpus import Corpus
 from rankone.corpus.contexts import sentences_with_repeats, visible
-from rankone.corpus.parted import PartedCorpus, corpus_of
+from rankone.corpus.parted import PartedCorpus, corpus_of, nameless
 from rankone.corpus.picked import conflicts_of
 from rankone.corpus.shuffle import settle
 from rankone.corpus.targets import PartTargets, Targets, refuse
@@ -54,15 +54,15 @@ class PartedProblem(Problem):
 
     @cached_property
     def shared_heading(self) -> Any:
-        """The heading, as all workers know it."""
-        return self.whole.engine.share(self.whole.heading)
+        """The heading without its words, as all workers know it."""
+        return self.whole.engine.share(nameless(self.whole.heading))
 
     @cached_property
     def bare(self) -> Problem:
         """The problem without its corpus, as tasks get it: `of_part` gives them that of a part."""
         names = (name for name in Problem.__dataclass_fields__ if name not in ("parts", "targets"))
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
-        return Problem(self.parts, Targets((), 0, ()), **settings)
+        return Problem((nameless(self.corpus),), Targets((), 0, ()), **settings)
 
     @cached_property
     def shared_problem(self) -> Any:

@@ -10,6 +10,7 @@ from rankone.construct.memorize import Steps
 from rankone.construct.parted.check import check_dense_parts, check_fast_parts
 from rankone.construct.parted.draw import draw_parts
 from rankone.construct.parted.problem import pose_parts
+from rankone.construct.problem import table_length
 from rankone.corpus.parted import PartedCorpus
 from rankone.corpus.tasks import of_texts
 from rankone.errors import SettingError
@@ -50,15 +51,8 @@ def check_parts(
 ) -> int:
     """Refuse what takes a whole corpus at once. Returns the rows of the table of positions."""
     check_settings_of_parts(construction, options, whole.heading.task, whole.source)
-    if not positions:
-        if max_length is not None:
-            raise SettingError(
-                "max_length is the length of the table of positions, and there is none",
-                remedy="leave out max_length (--max-length), or turn positions on",
-            )
-        return 1
-    length = whole.longest if max_length is None else max_length
-    if length < whole.longest:
+    length = table_length(whole.longest, positions, max_length)
+    if positions and length < whole.longest:
         number = next(i for i, part in enumerate(whole.parts) if part.longest > length)
         part = whole.part(number)
         check_lengths(part.lengths, length, part.place_of_sentence)

@@ -58,9 +58,15 @@ class Attention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """The averages of values, (batch, heads, n, head size), and their weights."""
+        weights = self.weigh(self.scores(query, key, mask), mask)
+        return weights @ value, weights
+
+    def scores(self, query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
+        """(batch, heads, n, n), minus infinity under the mask."""
         scores = query @ key.mT
-        if mask is not None:
-            scores = scores.masked_fill(~mask, -torch.inf)
+        return scores if mask is None else scores.masked_fill(~mask, -torch.inf)
+
+    def weigh(self, scores: Tensor, mask: Tensor | None) -> Tensor:
         if self.kind == "hardmax":
             largest = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
             weights = largest / largest.sum(-1, keepdim=True)
@@ -68,7 +74,7 @@ class Attention(nn.Module):
             weights = scores.softmax(-1)
         if mask is not None:
             weights = torch.where(mask, weights, 0.0)  # a row that sees nothing is NaN until here
-        return weights @ value, weights
+        return weights
 
 
 class DenseFeedForward(nn.Module):
@@ -225,6 +231,8 @@ class GatedFeedForward(nn.Module):
             fine = fines[t, self.word[unit]] + fines[t, self.position[unit]]
             seen = (a[t] * self.slopes[unit]).sum(-1)
             active = torch.relu(self.penalty[unit] * fine + seen + self.bias1[unit])
+            some = active.nonzero()[:, 0]
+            active, t, unit = active[some], t[some], unit[some]
             o = self.codes[self.plus[unit]] - self.codes[self.minus[unit]]
             out = out.index_add(0, t, (active * self.amplitude[unit])[:, None] * o)
             i = j

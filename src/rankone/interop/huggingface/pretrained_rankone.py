@@ -85,11 +85,7 @@ class RankOnePreTrainedModel(PreTrainedModel):
         input_ids = self._rows(input_ids)
         n = input_ids.shape[1]
         at = _last(input_ids, mask) if last else None
-        z = self.table[input_ids]
-        if self.positions is not None:
-            z = z + self.positions[places]
-        if self.step is not None:
-            z = z + places[..., None].to(z.dtype) * self.step
+        z = self._embedded(input_ids, places)
         states, attentions = [z], []
         attend = self._attend(places, mask) if past is None else None
         for i, block in enumerate(self.blocks if n else (), start=1):
@@ -106,6 +102,15 @@ class RankOnePreTrainedModel(PreTrainedModel):
             "hidden_states": tuple(states) if with_states else None,
             "attentions": tuple(attentions) if with_weights else None,
         }
+
+    def _embedded(self, rows: Tensor, places: Tensor) -> Tensor:
+        """X + E, for rows of the token table at these places."""
+        z = self.table[rows]
+        if self.positions is not None:
+            z = z + self.positions[places]
+        if self.step is not None:
+            z = z + places[..., None].to(z.dtype) * self.step
+        return z
 
     def _looks_up(self, with_weights: bool | None) -> bool:
         """Whether a long text is run with a memory that is then forgotten: where tokens see a part

@@ -13,7 +13,7 @@ from rankone.corpus.tasks import BEGIN, END
 from rankone.corpus.tokenizers import tokenizer_of
 from rankone.errors import CorpusError
 from rankone.extras import extra
-from rankone.interop.huggingface.tokenizer import lower_case, unknown_word
+from rankone.interop.huggingface.tokenizer import UNKNOWN, lower_case, unused
 from rankone.nn.hub import letters_of_bytes
 
 with extra("hf", "Hugging Face"):
@@ -137,7 +137,7 @@ def _word_level(vocabulary: Sequence[str], name: str) -> tuple[Tokenizer, str]:
     if name == "bytes":
         letters = letters_of_bytes()
         tokens = [token if token == BEGIN else letters[int(token, 16)] for token in vocabulary]
-    unknown = unknown_word(tokens)
+    unknown = unused(UNKNOWN, tokens)
     rows = {token: i for i, token in enumerate((*tokens, unknown))}
     backend = Tokenizer(WordLevel(rows, unk_token=unknown))
     backend.pre_tokenizer, backend.decoder = SPLITS[name]()
@@ -168,4 +168,4 @@ def _renumbered(vocabulary: Sequence[str], contents: str) -> tuple[Tokenizer, st
         {**token, "id": number[token["content"]], "special": False} for token in added
     ]
     document |= dict.fromkeys(("truncation", "padding", "post_processor"))
-    return Tokenizer.from_str(json.dumps(document)), unknown_word(every)
+    return Tokenizer.from_str(json.dumps(document)), unused(UNKNOWN, every)

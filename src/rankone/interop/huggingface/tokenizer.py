@@ -31,7 +31,7 @@ def word_tokenizer(
     >>> tokenizer("a red rose")["input_ids"]
     [0, 2, 1]
     """
-    unknown = unknown_word(vocabulary)
+    unknown = unused(UNKNOWN, vocabulary)
     rows = {word: i for i, word in enumerate((*vocabulary, unknown))}
     backend = Tokenizer(WordLevel(rows, unk_token=unknown))
     backend.pre_tokenizer = WhitespaceSplit()
@@ -50,12 +50,12 @@ def word_tokenizer(
     )
 
 
-def unknown_word(words: Iterable[str]) -> str:
-    """A name for the unknown word that is not one of these words."""
-    known, unknown = set(words), UNKNOWN
-    while unknown in known:
-        unknown = f"[{unknown}]"
-    return unknown
+def unused(name: str, words: Iterable[str]) -> str:
+    """A name, in brackets if need be, that is not one of these words."""
+    known = set(words)
+    while name in known:
+        name = f"[{name}]"
+    return name
 
 
 def lower_case() -> Any:
