@@ -28,7 +28,7 @@ def compare(
     ] = None,
     out: Annotated[
         Path | None,
-        options.out("DIR", "Write a page, plots (PNG, SVG), a CSV and every model here."),
+        options.out("DIR", "Write a page, plots, a CSV and every model here."),
     ] = None,
     constructions: Annotated[
         str | None, option("Constructions to compare, separated by commas (default: all).", "A,B")
