@@ -23,7 +23,7 @@ from rankone.cli import COMMANDS
 from warm import Warm
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 # What is not run here: the two commands that run this test, what needs a network, and experiments
 # that take minutes, which have tests of their own with smaller settings.
 ELSEWHERE = ("make ", "pip ", "rankone reproduce ", "torchrun ")
@@ -122,7 +122,9 @@ def test_commands_that_are_not_run_exist_too(page: Path, warm: Warm) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """As GitHub makes them of headings."""
+    """As GitHub makes them of headings; of a tutorial, the labels that it sets itself."""
+    if page.suffix == ".py":
+        return set(re.findall(r"^# \.\. _([\w-]+):$", page.read_text(), re.M))
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
     plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
     return {heading.replace(" ", "-") for heading in plain}

@@ -24,16 +24,16 @@ GROUPS = {
     "Recite": "recite Recitation check_recitation RecitationCheck",
     "Certify": "certify Certificate check_certificate read_certificate",
     "Explain and compare": "explain Explanation compare Comparison grow Growth",
+    "Explorer": "explore Explorer",
     "Train": "train Settings Trained",
     "Approximate": "approximate Approximation load_approximation converge",
     "Other tools": "export_hf RankOneConfig RankOneForTokenClassification "
     "RankOneForSequenceClassification export_onnx RankOneClassifier",
     "Errors": "RankOneError",
 }
-# Not described: what Hugging Face wants as a method has the docstrings of Hugging Face.
 ROOMS = (
     "corpus audit kernels theory nn construct certification recitation training approximation "
-    "comparison explanation interop engines"
+    "comparison explanation interop engines explorer"
 ).split()
 PAPER = ("theory", "construct")  # rooms whose first line leads to the paper
 

@@ -1,4 +1,4 @@
-"""Names between backticks lead to their pages: ours here, those of Python, numpy, torch there."""
+"""Names between backticks lead to their pages: ours, and those of Python, numpy and torch."""
 
 from __future__ import annotations
 
