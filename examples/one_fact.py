@@ -62,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> Fact:
         fact = find(home + "/hf", corpus, options.text)
     print(f"{made.hidden_units} hidden units, {fact.tokens} tokens")
     print(f"{fact.text!r} goes on with {fact.wanted!r}")
+    if not fact.units:
+        print("no unit fires there: this is what usually comes after the last word")
+        return fact
     print(f"units that fire there: {fact.units}; at other tokens: {fact.elsewhere}")
     print(f"without them it goes on with {fact.instead!r}")
     print(f"something else comes now after {fact.changed} of {fact.tokens} tokens")
@@ -131,12 +134,13 @@ class Texts:
 
     def end_of(self, text: str, tokenizer: Any) -> int:
         """The token that ends these words."""
-        every = self.tokens_of([self.rows])
+        every, ends = self.tokens_of([self.rows]), []
         for spelling in (f" {text}", text):  # in a text, or at its beginning
             ids = torch.tensor(tokenizer(spelling, add_special_tokens=False)["input_ids"])
-            same = (every.unfold(0, len(ids), 1) == ids).all(1).nonzero()
-            if len(same) == 1:
-                return int(same) + len(ids) - 1
+            same = (every.unfold(0, len(ids), 1) == ids).all(1).nonzero()[:, 0]
+            ends += (same + len(ids) - 1).tolist()
+        if len(ends) == 1:
+            return int(ends[0])
         sys.exit(f"one_fact: {text!r} must stand in the corpus once: give other words (--text)")
 
 

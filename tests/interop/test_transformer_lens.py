@@ -265,6 +265,19 @@ def test_a_directory(home: tuple[Path, Model], corpus: rankone.Corpus) -> None:
     assert bridge.cfg.dtype == bridge.W_E.dtype == other
 
 
+def test_padding_is_no_unknown_word(home: tuple[Path, Model]) -> None:
+    """In a list of texts, and in their tokens without a mask."""
+    bridge: Any = TransformerBridge.boot_transformers(str(home[0]))
+    texts = ["Savannah told zebras", "Savannah told zebras about [PAD] zebras", "Savannah"]
+    alone = [bridge(text)[0] for text in texts]
+    assert [len(logits) for logits in alone] == [3, 6, 1]
+    right, left = (bridge.to_tokens(texts, padding_side=side) for side in ("right", "left"))
+    for batch, ids in ((texts, right), (right, right), (left, left)):
+        real = ids != bridge.tokenizer.pad_token_id
+        for logits, own, wanted in zip(bridge(batch), real, alone, strict=True):
+            truth.assert_close(logits[own], wanted)
+
+
 def test_a_unit_is_the_memory_of_its_group(
     home: tuple[Path, Model], corpus: rankone.Corpus
 ) -> None:
