@@ -217,6 +217,7 @@ export class Plot {
     } else {
       lines.forEach(({label}, i) => shownNames.push({y: TOP + 10 + i * 15, text: plain(scene.names[label]), label: scene.names[label]}));
     }
+    if (!shownNames.length) for (const value of [low, high]) shownNames.push({y: y(value), text: brief(value), label: null}); // no label is near
     c.lineJoin = "round";
     for (const {label, points} of lines) {
       c.beginPath();
