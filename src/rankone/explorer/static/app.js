@@ -143,6 +143,7 @@ async function start() {
     else if (corpus.given) view.open(0);
     else view.type(data.vocabulary.slice(0, 5));
     turn(VIEWS.includes(asked) ? asked : "sentence");
+    current();
   }
 
   $("main").hidden = false;

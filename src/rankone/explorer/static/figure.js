@@ -11,6 +11,7 @@ export class Figure {
   constructor(app, open) {
     Object.assign(this, {app, open, kind: kindOf(app.network), width: widthOf(app.network), chosen: 0, numbers: null, sorted: null});
     this.steps = this.kind === "line" ? line(app.network) : null;
+    $("#figure").classList.toggle("low", this.kind === "lead" || (this.kind === "line" && !this.steps));
     this.plot = new Plot($("#plot"), {hover: (token, pixel) => this.under(token, pixel), pick: (token) => this.pick(token), moved: () => this.under(null)});
   }
 

@@ -199,8 +199,7 @@ export class Plot {
     let low = Infinity, high = -Infinity;
     for (const {points} of lines) for (const [x, y] of points) if (x > -1 && x < axis.width + 1) { low = Math.min(low, y); high = Math.max(high, y); }
     if (curve.knots) {
-      low = Math.max(0.5, low - 0.5);
-      high = Math.min(scene.names.length + 0.5, high + 0.5);
+      [low, high] = [low - 0.5, high + 0.5]; // a model that is not right may leave the labels behind
     } else {
       [low, high] = [Math.max(low, -3), Math.min(high, 6)];
     }
@@ -209,8 +208,8 @@ export class Plot {
     const shownNames = [];
     if (curve.knots) {
       const apart = room / (high - low), wanted = new Set(seen.keys());
-      for (let label = Math.ceil(low) - 1; label < high; label++) {
-        if (label < 0 || label >= scene.names.length || (apart < 13 && !wanted.has(label))) continue;
+      for (let label = Math.max(0, Math.ceil(low) - 1); label < Math.min(high, scene.names.length); label++) {
+        if (apart < 13 && !wanted.has(label)) continue;
         c.strokeStyle = ink(scene.names[label], night, 0.25);
         line(c, 0, y(label + 1), axis.width, y(label + 1));
         if (shownNames.every((other) => Math.abs(other.y - y(label + 1)) >= 12)) shownNames.push({y: y(label + 1), text: plain(scene.names[label]), label: scene.names[label]});
@@ -218,6 +217,7 @@ export class Plot {
     } else {
       lines.forEach(({label}, i) => shownNames.push({y: TOP + 10 + i * 15, text: plain(scene.names[label]), label: scene.names[label]}));
     }
+    if (!shownNames.length) for (const value of [low, high]) shownNames.push({y: y(value), text: brief(value), label: null}); // no label is near
     c.lineJoin = "round";
     for (const {label, points} of lines) {
       c.beginPath();
