@@ -46,7 +46,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "tutorials",
     "filename_pattern": r"\.py$",
     "within_subsection_order": "gallery.tutorial_order",
-    "image_scrapers": ("matplotlib", "gallery.figures"),
+    "image_scrapers": ("gallery.figures", "matplotlib"),
     "reset_modules": ("matplotlib", "gallery.reset"),
     "download_all_examples": False,
     "remove_config_comments": True,

@@ -44,9 +44,8 @@ class Figures:
         from matplotlib.pyplot import figure, get_fignums
         from sphinx_gallery.scrapers import figure_rst
 
-        shown = [figure(number) for number in get_fignums()]  # those of pyplot have been taken
-        seen = variables["example_globals"].setdefault("_figures_shown", shown)
-        seen += shown
+        seen = variables["example_globals"].setdefault("_figures_shown", [])
+        seen += [figure(number) for number in get_fignums()]  # sphinx-gallery takes those itself
         paths = []
         for each in list(variables["example_globals"].values()):
             if isinstance(each, Figure) and each not in seen:

@@ -21,18 +21,13 @@ def at_home(_app: Any, doctree: Any) -> None:
             try:
                 written, thing = meant(target, node.get("py:module"), node.get("py:class"))
             except ImportError:
-                if not is_name(node, target):
+                # A word of code that is no name, or a type inherited from another module. Whoever
+                # writes `rankone.x` means a name, and is told if there is none.
+                if not NAME.fullmatch(target):
                     node.replace_self(node.children)
             else:
                 node["reftarget"] = full_name(thing, written)
                 node.attributes.pop("refspecific", None)  # it stands for one thing now
-
-
-def is_name(node: Any, target: str) -> bool:
-    """Whether somebody meant a name: not a word of code between backticks, nor a piece of a type
-    that Python could not evaluate."""
-    whole = re.fullmatch(r"[\w.]+", target) and node["reftype"] != "obj" and node.get("py:module")
-    return bool(NAME.fullmatch(target) or whole)
 
 
 def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
@@ -42,7 +37,7 @@ def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
     try:
         written, thing = meant(target, node.get("py:module"), node.get("py:class"))
     except ImportError:
-        return None if is_name(node, target) else content
+        return None if NAME.fullmatch(target) else content
     name = full_name(thing, written)
     domain = env.get_domain("py")
     for known in (name, written, name.replace("torch._C", "torch")):

@@ -18,20 +18,22 @@ print(f"{audit.tokens} tokens, {audit.vocabulary} different ones")
 # How far back must it look?
 # --------------------------
 #
-# With a short window a passage that comes back and goes on in two ways cannot be told from
-# itself. The longer the window, the more is determined. Past the dotted line a longer window no
-# longer helps.
+# With a short window a passage that comes back and goes on in two ways cannot be told from itself.
+# The longer the window, the more is determined. The audit counts what is left, and finds the
+# passage that needs the longest one.
 
-windows = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
-errors = []
-for window in windows:
-    found = rankone.inspect(rankone.read_corpus("story", task="next", window=window))
-    errors.append(found.ceilings["prefix"].errors / found.asked)
 figure, axis = plt.subplots(figsize=(7, 3), layout="constrained")
-axis.plot(windows, errors, "o-", color="#4477aa")
-axis.set(xscale="log", xlabel="window (tokens)", ylabel="unavoidable errors")
-axis.set_xticks(windows, map(str, windows))
+windows = [each for each in audit.text.ceilings if each.context == "window"]
+sizes = [each.window for each in windows]
+axis.plot(sizes, [each.errors / each.tokens for each in windows], "o-", color="#4477aa")
+axis.set(xscale="log", xlabel="window (tokens)", ylabel="unavoidable errors", ylim=(0, None))
+axis.set_xticks(sizes, map(str, sizes))
+axis.set_xticks([], minor=True)
 axis.yaxis.set_major_formatter("{x:.0%}")
+axis.axvline(audit.text.enough, color="grey", ls=":", label="nothing is gained beyond")
+axis.legend(frameon=False)
+limit = audit.text.limit
+print(f"a passage of {limit.length} tokens goes on in different ways:", limit.continuations)
 
 # %%
 # Memorise it
