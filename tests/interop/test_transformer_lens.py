@@ -47,11 +47,11 @@ each_kind = pytest.mark.parametrize("shape", KINDS_OF, ids=networks.name)
 each_dtype = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 
 
-def bridge_of(model: Model) -> Any:
+def bridge_of(model: Model, pretrained: Any = None) -> Any:
     """As from a directory, without one."""
     return TransformerBridge.boot_transformers(
         "made",
-        hf_model=as_pretrained(model),
+        hf_model=pretrained or as_pretrained(model),
         tokenizer=rankone.interop.huggingface.word_tokenizer(model.vocabulary),
     )
 
@@ -216,8 +216,9 @@ def test_next_tokens(memory: str, dtype: torch.dtype) -> None:
         wanted = found(ids).logits  # by way of the memory
     slow = found(ids, use_cache=False, output_attentions=True)
     with torch.no_grad():
-        bridge = bridge_of(model)
+        bridge = bridge_of(model, found)  # which has been run
         logits, cache = bridge.run_with_cache(ids)
+        assert set(cache) == set(bridge.hook_dict)
         for i, weights in enumerate(slow.attentions):
             assert torch.equal(cache[f"blocks.{i}.attn.hook_pattern"], weights)
     assert torch.equal(bridge(ids), logits)
