@@ -30,6 +30,7 @@ myst_enable_extensions = ["colon_fence"]
 
 autodoc_inherit_docstrings = False  # those of torch and transformers are in their own documentation
 autodoc_member_order = "bysource"
+autodoc_type_aliases = {"ArrayLike": "numpy.typing.ArrayLike"}  # not written out
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 

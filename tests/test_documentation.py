@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import rankone
+import rankone.theory
 
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIALS = sorted((ROOT / "examples" / "tutorials").glob("*.py"))
@@ -181,6 +182,9 @@ def test_names_are_those_of_their_module() -> None:
     written, thing = names.meant("Corpus", "rankone.construct.memorize", None)
     assert thing is rankone.Corpus
     assert names.full_name(thing, written) == "rankone.corpus.corpus.Corpus"
+    # a function has the name of its module
+    assert names.imported("rankone.theory.boltzmann") is rankone.theory.boltzmann
+    assert names.imported("rankone.theory.boltzmann.softmax") is rankone.theory.softmax
     # also where only annotations need it
     assert names.meant("Architecture", "rankone.nn.kinds", None)[1].__name__ == "Architecture"
     with pytest.raises(ImportError):

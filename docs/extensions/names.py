@@ -25,16 +25,29 @@ FUNCTIONS = "object type property super map filter zip enumerate reversed".split
 def imported(name: str) -> Any:
     """What a dotted name stands for; AttributeError or ImportError where it stands for nothing."""
     parts = name.split(".")
-    for cut in range(len(parts), 0, -1):
+    with suppress(AttributeError, ImportError):  # `rankone.theory.boltzmann` is a function, and
+        return below(importlib.import_module(parts[0]), parts[1:])  # the module that it is in
+    for cut in range(len(parts) - 1, 0, -1):
         try:
-            found: Any = importlib.import_module(".".join(parts[:cut]))
+            home = importlib.import_module(".".join(parts[:cut]))
         except ModuleNotFoundError:
             continue
-        for part in parts[cut:]:
-            fields = getattr(found, "__annotations__", {})
-            found = fields[part] if part in fields else getattr(found, part)
-        return found
+        with suppress(ModuleNotFoundError):
+            return below(home, parts[cut:])
     raise ModuleNotFoundError(name)
+
+
+def below(thing: Any, parts: list[str]) -> Any:
+    """What is found in a module, in a class, or among the fields of one."""
+    for part in parts:
+        fields = getattr(thing, "__annotations__", {})
+        if part in fields and not hasattr(thing, part):
+            thing = fields[part]
+        elif isinstance(thing, ModuleType) and not hasattr(thing, part):
+            thing = importlib.import_module(f"{thing.__name__}.{part}")
+        else:
+            thing = getattr(thing, part)
+    return thing
 
 
 def address(name: str) -> str | None:
@@ -48,7 +61,7 @@ def address(name: str) -> str | None:
         return f"{PYTHON}/{page}.html#{name}"
     if head == "numpy":
         thing = imported(name)
-        if name == "numpy.typing.NDArray":
+        if name.startswith("numpy.typing."):
             return f"{NUMPY}/typing.html#{name}"
         if inspect.isclass(thing) and issubclass(thing, imported("numpy.generic")):
             return f"{NUMPY}/arrays.scalars.html#{name}"

@@ -77,7 +77,9 @@ for axis, mean, name in zip(
 ):
     a, b = (np.array([mean(keys, scale) for scale in scales]) for keys in (first, second))
     axis.plot([1, 6], [1, 6], color=GREY, lw=0.8)
-    axis.plot(a, b, ".", ms=4, color=RED if name == "hardmax" else BLUE)
+    axis.plot(
+        a, b, "." if name == "softmax" else "o", ms=5, color=RED if name == "hardmax" else BLUE
+    )
     axis.set(title=f"{name}: {np.mean(a == b):.0%} equal", xlabel="the head on (1, 2, 5, 6)")
 axes[0].set_ylabel("the head on (1, 3, 4, 6)")
 weights = rng.normal(size=(4, 3, 2, 1)).round(2)
@@ -204,7 +206,7 @@ axes[1].set(
 # entry only draws weight away from the large ones.
 
 n = 3
-x = np.linspace(-9, 1, 400)
+x = np.linspace(-9, -1, 400)
 rows = np.stack([np.zeros_like(x), np.full_like(x, -1.0), x], 1)
 slope = theory.gradient(rows)[:, 2]
 bend = np.array([theory.second_derivative(row)[2] for row in rows])
@@ -217,8 +219,9 @@ for axis, curve, edge, name in (
     axis.axvspan(x[0], -edge, color=BLUE, alpha=0.15, lw=0)
     axis.plot(x, curve, color=BLUE)
     axis.set(xlabel="x", title=f"{name} of boltz(0, -1, x)", xlim=(x[0], x[-1]))
-axes[0].text(-8.8, slope.min() * 0.9, "Lemma 4", color=BLUE)
-axes[1].text(-8.8, bend.min() * 0.9, "Lemma 5", color=BLUE)
+    axis.set_ylim(1.3 * curve.min(), -1.3 * curve.min())
+axes[0].text(-8.8, -slope.min(), "Lemma 4: negative here", color=BLUE)
+axes[1].text(-8.8, -bend.min(), "Lemma 5: negative here", color=BLUE)
 print(theory.lemma4(rows[0], 2).ok, (slope[x < -math.log(n) - 1] < 0).all())
 
 # %%
@@ -354,7 +357,7 @@ stairs = plot_staircase(staircase(rankone.memorize(toy, positions=False).model, 
 # Deeper readouts take about sqrt(nN). `rankone.grow` builds both for 1, 2, 4, ... sentences, and
 # certifies each.
 
-growth = rankone.grow(constructions=["kajitsuka2024"], seconds=15, most=32)
+growth = rankone.grow(constructions=["line", "kajitsuka2024-deep"], seconds=15, most=64)
 figure, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for curve, mark in zip(growth.curves, "os^v", strict=False):
     sizes = [row.nonzero for row in curve.rows[: len(curve.contexts)]]
