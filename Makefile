@@ -29,7 +29,7 @@ test: $(READY)
 quick test-all: export OPENBLAS_NUM_THREADS = 1
 
 quick: $(READY)
-	$(BIN)/pytest -q -m "not slow" --numprocesses auto --dist worksteal
+	$(BIN)/pytest -q -rs -m "not slow" --numprocesses auto --dist worksteal
 
 test-all: $(READY) lint types
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -q

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankone import Audit, Corpus, RankOneError, inspect
-from rankone.audit.suspects import linear, sample
+from rankone.audit.suspects import candidates, linear, sample
 from rankone.corpus.join import join
 from rankone.corpus.parted import parted
 from rankone.engines import Engine, open_engine
@@ -105,12 +105,14 @@ def test_suspects_of_parts_are_those_of_the_whole(
     expected = figures(inspect(own, against=others, suspects=4, above=0.3))
     assert len(expected["suspects"]) > 4
     assert {row["file"] for s in expected["suspects"] for row in s["evidence"]} >= {"0", "30"}
+    few = figures(inspect(own, against=others, suspects=6))
+    monkeypatch.setattr(candidates, "SPAN", 20)  # tokens that are judged at once
     for size, buckets in ((11, 3), (90, 2)):
         engine = open_engine("here")
         engine.workers = buckets
         assert of_parts(engine, own, others, size, suspects=4, above=0.3) == expected
     with open_engine("disk", scratch=tmp_path) as engine:
-        assert of_parts(engine, own, others, 64, suspects=4, above=0.3) == expected
+        assert of_parts(engine, own, others, 100, suspects=6) == few
 
 
 def _sentences(scheme: str) -> list[tuple[list[str], list[str]]]:

@@ -16,8 +16,11 @@ import corpora
 import rankone
 from rankone import Certificate, Corpus
 from rankone.certification import check_certificate, claims, context_gaps
+from rankone.certification.any_order import AnyOrder
 from rankone.certification.certificate import Outcome
-from rankone.certification.parted import contexts, evaluate
+from rankone.certification.float_evaluation import Readings
+from rankone.certification.gated_balls import GatedChunk
+from rankone.certification.parted import contexts, evaluate, gaps
 from rankone.corpus.parted import PartedCorpus, parted
 from rankone.engines import open_engine
 from rankone.errors import CorpusError, LengthError, SettingError
@@ -195,6 +198,64 @@ def test_contexts_that_float64_does_not_know_well(
     with monkeypatch.context() as patch:  # where that makes all the difference
         patch.setattr(context_gaps, "CRAMPED", 2.0**40)
         same(model, corpus, 9)
+
+
+def test_what_the_referee_found_takes_the_place_of_what_was_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(claims, "LOOSE", 2.0**-51)
+    monkeypatch.setattr(contexts, "LOOSE", 2.0**-51)
+    corpus, at, right = rankone.builtin_corpus(4), list[int](), contexts.nearest_contexts
+
+    def seen(kit: Any, tables: Any, better: Any, widest: Any, until: float) -> Any:
+        ids = gaps.contexts_of(kit, tables, better)
+        own = np.isin(ids.tokens, better["token"])
+        mine = np.isin(better["token"], ids.tokens)
+        assert np.array_equal(ids.kept.mid[:, own], better["mid"][mine].T)
+        assert np.array_equal(ids.kept.rad[:, own], better["rad"][mine].T)
+        assert np.array_equal(ids.along.mid[own], better["along"][mine])
+        assert widest.along >= max(ids.along.rad.max(), better["along_rad"].max())
+        assert widest.moved >= context_gaps.norm_of(ids.kept)
+        at.extend(better["token"][mine].tolist())
+        return right(kit, tables, better, widest, until)
+
+    monkeypatch.setattr(contexts, "nearest_contexts", seen)
+    with open_engine("here") as engine:
+        engine.workers = 2
+        rankone.certify(made(corpus), parted(corpus, engine, 9))
+    assert len(at) == len(set(at)) > 1
+
+
+def test_one_part_in_which_any_order_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    see, last = AnyOrder.see, len(BUILTIN.vocabulary) - 1
+
+    def without(self: AnyOrder, chunk: GatedChunk, *rest: Any) -> None:
+        see(self, chunk, *rest)
+        self.right &= not (chunk.ids == last).any()
+
+    monkeypatch.setattr(AnyOrder, "see", without)
+    assert same(made(BUILTIN), BUILTIN).any_order is False
+
+
+def test_labels_that_were_not_reached_count_as_errors_that_may_be_left() -> None:
+    """Token 1 has the context of token 0, which is wrong, token 3 that of tokens of other parts."""
+    readings = Readings.room(4)
+    readings.labels[:3], readings.run_labels[:3], readings.off[:3] = [1, 0, 0], [1, 0, 0], 0.25
+    readings.off[1], readings.run_values[1] = 0.75, np.zeros(1)
+    gold, target = np.array([0, 1, 0, 2]), np.array([0, 0, 0, 0])
+    settled = {
+        "members": np.array([0, 1, 3]),
+        "contexts": np.array([10, 10, 5]),
+        "begins": np.array([True, False, True, False]),
+    }
+    found = evaluate.label_figures(readings, gold, target, settled, 10)
+    assert found["told"].tolist() == [10, 13]
+    assert found["told_context"].tolist() == [10, 5]
+    assert found["told_wrong"].tolist() == [True, False]
+    assert found["told_least"].tolist() == [False, True]
+    assert found["open"].tolist() == [11]
+    assert found["open_context"].tolist() == [10]
+    assert (found["unreached"][0], found["unreached_inside"][0], found["wrong"][0]) == (1, 1, 1)
 
 
 def test_contexts_of_different_words_are_compared_in_one_place(

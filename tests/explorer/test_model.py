@@ -20,6 +20,7 @@ from networks import SHAPES
 from rankone.explorer.network import NetworkData
 from rankone.explorer.packing import pack, whole
 from rankone.explorer.sentences import SentencesData
+from rankone.nn import Architecture, TokenClassifier
 from rankone.nn.evaluate import Evaluator
 from rankone.nn.kinds import ATTENTIONS, FEEDFORWARDS
 
@@ -102,13 +103,28 @@ def test_the_line_keeps_its_digits(run_module: Any, x: float, gap: float) -> Non
     zooms = [["zoom", 0.75], ["pan", 31.0], ["pan", -17.0]] * 100
     span = 2e5 * 0.75**100
     more = [["zoom", 4 * gap / span], ["pan", 900.0], ["pan", -905.0]]
-    apart, shown, base, ticks, scale = run_module("zoomed", x, gap, [*zooms, *more])
+    apart, shown, base, ticks, scale, shift = run_module("zoomed", x, gap, [*zooms, *more])
     real = (x + gap) - x
     assert apart == pytest.approx(1000 * real / shown, rel=1e-6)
     assert 200 < apart < 300 or shown > 4.1 * gap
     assert (base is None) == (x == 0.0)
     assert 2 <= ticks < 40
     assert scale == pytest.approx(shown / 1000, rel=1e-6)
+    assert shift == pytest.approx(5.0, abs=1e-3)  # also where a number of float64 is pixels wide
+
+
+def test_sums_of_float32_are_rounded_after_every_step(run_module: Any) -> None:
+    """(2^24 + 1) - 2^24 is 0 there, less than 1/2, and 1 in float64."""
+    shape = Architecture(vocabulary=2, labels=2, dim=4, hidden=1)
+    for dtype, label in ((torch.float32, "half"), (torch.float64, "sum")):
+        network = TokenClassifier(shape, dtype=dtype)
+        for parameter in network.parameters():
+            parameter.data.zero_()
+        network.table.data[:] = torch.tensor([2.0**24, 1.0, -(2.0**24), 0.5])
+        network.head.weight.data[:] = torch.tensor([[0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]])
+        model = rankone.Model(network, ("a",), ("half", "sum"))
+        assert model.predict([["a"]]) == [[label]]
+        compared(run_module, model, rankone.Corpus.from_sentences([(["a"], ["a"])]))
 
 
 def test_packing() -> None:

@@ -15,6 +15,7 @@ import rankone
 from rankone.errors import CorpusError, ModelError, SettingError, SizeError
 from rankone.explorer.bundle import bundle
 from rankone.explorer.comparison import comparison_page
+from rankone.explorer.proof import proof_data
 from rankone.explorer.sentences import SentencesData
 from rankone.pages import encode, hash_of
 
@@ -140,6 +141,31 @@ def test_what_a_page_says_of_a_corpus() -> None:
     assert (figures["unavoidable"], figures["unknown"]) == (2, 4)
     assert figures["ceilings"]["sequence"]["errors"] == 2
     assert figures["ceilings"] == rankone.inspect(corpus).to_json()["ceilings"]
+
+
+def test_what_is_not_asked_has_no_label() -> None:
+    texts = rankone.Corpus.from_texts([("A rose.", "good"), ("No.", "bad")], task="class")
+    data = SentencesData(rankone.memorize(texts).model, texts)
+    assert data.arrays()["corpus.gold"].tolist() == [0, 0, 1, 0, 2]
+    assert (data.figures()["asked"], data.figures()["right"]) == (2, 2)
+
+
+def test_a_certificate_of_other_weights_or_sentences() -> None:
+    """The page says whether a certificate is about what it shows."""
+    corpus = rankone.read_corpus("toy")
+    one, two = (rankone.memorize(corpus, seed=seed).model for seed in (0, 1))
+    found = rankone.certify(one, corpus)
+    other = rankone.Corpus.from_sentences(corpus.sentences[1:])
+    for model, shown, own, same in (
+        (one, corpus, True, True),
+        (two, corpus, False, True),
+        (one, other, True, False),
+        (one, None, True, False),
+    ):
+        data = proof_data(found, model, shown)
+        assert data is not None
+        assert (data["of_model"], data["of_corpus"]) == (own, same)
+    assert proof_data(None, one, corpus) is None
 
 
 def test_a_corpus_that_does_not_fit_is_refused() -> None:

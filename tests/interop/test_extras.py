@@ -76,6 +76,7 @@ def answers(home: Path) -> dict[str, list[Any]]:
     }
     cases["memorize"] = NEEDS["hf"], ["memorize", "toy", "--hf", new]
     board = ["train", "toy", "--epochs", "1", "--tensorboard", new]
+    cases["lens"] = ("transformer_lens",), "import rankone.interop.transformer_lens"
     cases["train"] = ("torch.utils.tensorboard",), board
     for name, extra in NAMES.items():
         cases[name] = NEEDS[extra], f"from rankone import {name}"
@@ -106,6 +107,12 @@ def test_commands_say_which_extra_to_install(
     assert line.startswith("rankone: ")
     assert f"pip install 'rankone[{extra}]'" in line
     assert [path.name for path in home.iterdir()] == ["model"]
+
+
+def test_transformer_lens_is_an_extra(answers: dict[str, list[Any]]) -> None:
+    (said,) = answers["lens"][1].splitlines()
+    assert said.startswith("ExtraError ")
+    assert "pip install 'rankone[lens]'" in said
 
 
 @pytest.mark.parametrize(("name", "extra"), NAMES.items())

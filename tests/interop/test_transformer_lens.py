@@ -47,11 +47,11 @@ each_kind = pytest.mark.parametrize("shape", KINDS_OF, ids=networks.name)
 each_dtype = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 
 
-def bridge_of(model: Model) -> Any:
+def bridge_of(model: Model, pretrained: Any = None) -> Any:
     """As from a directory, without one."""
     return TransformerBridge.boot_transformers(
         "made",
-        hf_model=as_pretrained(model),
+        hf_model=pretrained or as_pretrained(model),
         tokenizer=rankone.interop.huggingface.word_tokenizer(model.vocabulary),
     )
 
@@ -216,8 +216,9 @@ def test_next_tokens(memory: str, dtype: torch.dtype) -> None:
         wanted = found(ids).logits  # by way of the memory
     slow = found(ids, use_cache=False, output_attentions=True)
     with torch.no_grad():
-        bridge = bridge_of(model)
+        bridge = bridge_of(model, found)  # which has been run
         logits, cache = bridge.run_with_cache(ids)
+        assert set(cache) == set(bridge.hook_dict)
         for i, weights in enumerate(slow.attentions):
             assert torch.equal(cache[f"blocks.{i}.attn.hook_pattern"], weights)
     assert torch.equal(bridge(ids), logits)
@@ -263,6 +264,19 @@ def test_a_directory(home: tuple[Path, Model], corpus: rankone.Corpus) -> None:
     other = torch.float32 if model.network.dtype == torch.float64 else torch.float64
     bridge = TransformerBridge.boot_transformers(path, dtype=other)
     assert bridge.cfg.dtype == bridge.W_E.dtype == other
+
+
+def test_padding_is_no_unknown_word(home: tuple[Path, Model]) -> None:
+    """In a list of texts, and in their tokens without a mask."""
+    bridge: Any = TransformerBridge.boot_transformers(str(home[0]))
+    texts = ["Savannah told zebras", "Savannah told zebras about [PAD] zebras", "Savannah"]
+    alone = [bridge(text)[0] for text in texts]
+    assert [len(logits) for logits in alone] == [3, 6, 1]
+    right, left = (bridge.to_tokens(texts, padding_side=side) for side in ("right", "left"))
+    for batch, ids in ((texts, right), (right, right), (left, left)):
+        real = ids != bridge.tokenizer.pad_token_id
+        for logits, own, wanted in zip(bridge(batch), real, alone, strict=True):
+            truth.assert_close(logits[own], wanted)
 
 
 def test_a_unit_is_the_memory_of_its_group(

@@ -27,7 +27,8 @@ def compare(
         ),
     ] = None,
     out: Annotated[
-        Path | None, options.out("DIR", "Write plots (PNG, SVG), a CSV and every model here.")
+        Path | None,
+        options.out("DIR", "Write a page, plots, a CSV and every model here."),
     ] = None,
     constructions: Annotated[
         str | None, option("Constructions to compare, separated by commas (default: all).", "A,B")

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from rankone.audit.digest import tails
 from rankone.certification import Certificate, read_certificate
 from rankone.corpus import Corpus
 from rankone.nn import Model
@@ -32,6 +33,7 @@ def proof_data(
     found = SPOT.findall(certificate.reason or "")
     return {
         **certificate.to_json(),
+        "source": tails([certificate.source])[0],
         "claims": certificate.claims,
         "of_model": own,
         "of_corpus": same,

@@ -13,7 +13,6 @@ from rankone.audit.digest import tails
 from rankone.corpus import Corpus
 from rankone.corpus.ceilings import INPUTS, Ceiling
 from rankone.corpus.contexts import visible_contexts
-from rankone.corpus.corpus import PYTHON
 from rankone.corpus.tallies import best_targets
 from rankone.corpus.tasks import asks_next
 from rankone.errors import CorpusError
@@ -92,14 +91,13 @@ class SentencesData:
         corpus = self.corpus
         asked = corpus.asked
         best = best_targets(self.contexts, corpus.label_ids)
-        files = [PYTHON if file is None else file for file in corpus.files]
+        files = [corpus.source if file is None else file for file in corpus.files]
         ceilings = {}
         if corpus.labelled and not asks_next(corpus.task):  # of texts they would take too long
             for name, look in INPUTS.items():
                 errors = best_targets(look(corpus), corpus.label_ids).errors
                 ceilings[name] = asdict(Ceiling.of(errors, len(asked)))
         return {
-            "source": corpus.source,
             "format": corpus.format,
             "task": corpus.task,
             "scheme": corpus.scheme,
@@ -107,7 +105,7 @@ class SentencesData:
             "tokens": corpus.n_tokens,
             "asked": len(asked),
             "labelled": corpus.labelled,
-            "files": tails(files) if len(files) > 1 else [corpus.source],
+            "files": tails(files),
             "words": self.words,
             "labels": self.labels,
             "right": int((self.chosen == self.gold)[asked].sum()),

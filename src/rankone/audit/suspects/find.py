@@ -121,8 +121,7 @@ def _likeliest(tables: Sequence[Table], count: int, above: float) -> list[tuple[
     odds, chances = (
         np.concatenate([table[name] for table in tables]) for name in ("odds", "chances")
     )
-    tokens = np.array([change.token for change in found], dtype=np.int64)
-    order = np.lexsort((tokens, -odds))
+    order = np.argsort(-odds, kind="stable")  # of equals, the first in the corpus comes first
     listed = order[(np.arange(len(order)) < count) | (chances[order] > above)]
     return [(float(chances[i]), found[i]) for i in listed.tolist()]
 

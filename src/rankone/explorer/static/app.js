@@ -24,7 +24,7 @@ async function start() {
     if (!pair.includes(null)) app.pair = pair;
   }
   let figure = null, hits = [], drawn = 0;
-  const view = new SentenceView(app, (hovering) => { figure?.show(view, hovering); if (!hovering) remember(); });
+  const view = new SentenceView(app, (hovering) => { figure?.show(view, hovering); if (!hovering) { remember(); written(); } });
   const open = (i) => { const s = corpus.sentenceOf(i); turn("sentence"); view.open(s, i - corpus.offsets[s]); current(); scrollTo({top: 0}); };
   figure = new Figure(app, open);
 
@@ -109,7 +109,10 @@ async function start() {
   let typing = 0;
   $("#query").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, corpus.size > 2000 ? 150 : 0); });
   $("#more").addEventListener("click", more);
-  const joined = app.task === "tags" || !["words", "characters"].includes(data.reading.tokenizer) ? " " : "";
+  const joined = () => (app.task === "tags" || !["words", "characters"].includes(data.reading.tokenizer) ? " " : "");
+  function written() { // the sentence that is shown can be changed by typing
+    if (document.activeElement !== $("#text")) $("#text").value = view.items.slice(0, 60).map(({word}) => plain(word)).join(joined());
+  }
   $("#typing").addEventListener("submit", (event) => {
     event.preventDefault();
     const words = split($("#text").value, data.reading);
@@ -140,12 +143,12 @@ async function start() {
     else if (corpus.given) view.open(0);
     else view.type(data.vocabulary.slice(0, 5));
     turn(VIEWS.includes(asked) ? asked : "sentence");
+    current();
   }
 
   $("main").hidden = false;
   search();
   recall();
-  $("#text").value = view.items.map(({word}) => plain(word)).slice(0, 60).join(joined);
   addEventListener("hashchange", recall);
   document.documentElement.dataset.ready = "true";
   await figure.start();

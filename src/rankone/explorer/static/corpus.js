@@ -1,5 +1,7 @@
 // The sentences of the page, and what can be found in them.
 
+const NEAR = 40; // tokens from the start of a sentence: what is seen when it is opened
+
 export class Corpus {
   constructor(data) {
     const {arrays} = data, of = (name) => arrays["corpus." + name];
@@ -46,7 +48,7 @@ export class Corpus {
       for (const label of this.chosen) counts[label]++;
       this.usual = counts.indexOf(counts.reduce((x, y) => Math.max(x, y), 0));
     }
-    for (const fits of [(i) => this.wrong(i), (i) => this.chosen[i] !== this.usual]) for (let i = a; i < b; i++) if (fits(i)) return i - a;
+    for (const fits of [(i) => this.wrong(i), (i) => this.chosen[i] !== this.usual]) for (let i = a; i < Math.min(b, a + NEAR); i++) if (fits(i)) return i - a;
     return 0;
   }
 

@@ -22,7 +22,11 @@ export function el(tag, attributes, ...children) {
 
 export const whole = (n) => n.toLocaleString("en-US");
 export const plural = (n, one, many = one + "s") => `${whole(n)} ${n === 1 ? one : many}`;
-export const percent = (share, digits = 2) => (100 * share).toFixed(digits) + "%";
+// A share of almost all is not written as all of it.
+export function percent(share, digits = 2) {
+  const text = (100 * share).toFixed(digits);
+  return share < 1 && Number(text) === 100 && digits < 8 ? percent(share, digits + 1) : text + "%";
+}
 export const between = (items, comma = ", ") => items.flatMap((item, i) => (i ? [comma, item] : [item]));
 
 // A number with all of its digits, a true minus sign, and a thin space every three digits.
@@ -38,7 +42,7 @@ export function brief(x) {
   const size = Math.abs(x), sign = x < 0 ? "\u2212" : "";
   if (size >= 1e-3 && size < 1e6) return sign + Number(size.toPrecision(4)).toLocaleString("en-US", {maximumFractionDigits: 8}).replaceAll(",", "\u2009");
   const [digits, power] = size.toExponential(2).split("e");
-  return `${sign}${digits} × 10${superscript(Number(power))}`;
+  return `${sign}${digits.replace(/\.?0+$/, "")} × 10${superscript(Number(power))}`;
 }
 
 export const superscript = (n) => String(n).replace(/./g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]));

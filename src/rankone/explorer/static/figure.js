@@ -11,6 +11,7 @@ export class Figure {
   constructor(app, open) {
     Object.assign(this, {app, open, kind: kindOf(app.network), width: widthOf(app.network), chosen: 0, numbers: null, sorted: null});
     this.steps = this.kind === "line" ? line(app.network) : null;
+    $("#figure").classList.toggle("low", this.kind === "lead" || (this.kind === "line" && !this.steps));
     this.plot = new Plot($("#plot"), {hover: (token, pixel) => this.under(token, pixel), pick: (token) => this.pick(token), moved: () => this.under(null)});
   }
 
@@ -30,6 +31,7 @@ export class Figure {
   show(sentence, hovering = false) {
     this.sentence = sentence;
     const t = sentence.selected, word = sentence.run.ids[t], place = t - this.app.network.piece(sentence.run, t)[0];
+    this.place = place;
     const key = `${word} ${this.kind === "group" ? place : ""}`;
     if (!hovering) {
       this.found = this.kind === "group" ? directions(this.app.network, word, place) : null;
@@ -53,11 +55,13 @@ export class Figure {
     const {corpus} = this.app, word = Math.min(this.sentence.run.ids[t], corpus.known);
     this.word = word;
     if (!this.numbers) { this.sorted = {xs: new Float64Array(0), tokens: new Uint32Array(0)}; return; }
-    const same = this.kind === "group" ? `${word} ${this.chosen} ${this.found.list[this.chosen]?.factors}` : "all";
+    const placed = this.found?.placed, longest = this.app.network.shape.positions || Infinity;
+    const same = this.kind === "group" ? `${word} ${placed ? this.place : ""} ${this.found.list[this.chosen]?.factors}` : "all";
     if (this.sorted?.same === same) return;
     const n = corpus.tokens.length;
     let tokens = Uint32Array.from({length: n}, (_, i) => i);
     if (this.kind === "group") tokens = tokens.filter((i) => Math.min(corpus.tokens[i], corpus.known) === word);
+    if (placed) tokens = tokens.filter((i) => (i - corpus.offsets[corpus.sentenceOf(i)]) % longest === this.place);
     const values = new Float64Array(n);
     for (const i of tokens) values[i] = this.value(i);
     tokens.sort((a, b) => values[a] - values[b]);
@@ -70,6 +74,7 @@ export class Figure {
     if (shownToken !== t && (this.kind !== "group" || sentence.run.ids[shownToken] === sentence.run.ids[t])) {
       marks.push({x: this.along(numbersOf(network, sentence.run, shownToken)), main: false});
     }
+    if (this.paired) marks.push(...this.gap().map((x) => ({x, main: false})));
     const {xs, tokens} = this.sorted;
     const strong = this.kind === "group" ? () => true : (i) => Math.min(corpus.tokens[i], corpus.known) === this.word;
     let curve = this.steps;
@@ -91,6 +96,8 @@ export class Figure {
   get mark() { return this.plot.scene.marks[0].x; }
 
   frame(what) {
+    this.paired = what === "gap";
+    this.scene();
     const {axis} = this.plot, {xs, tokens} = this.sorted, {corpus} = this.app;
     this.framed = this.ready || !corpus.given;
     let own = xs;
@@ -128,7 +135,7 @@ export class Figure {
     const word = sentence.items[t].word, own = this.kind === "group" ? tokens.length : tokens.filter((i) => Math.min(corpus.tokens[i], corpus.known) === this.word).length;
     const title = {
       line: ["The line. ", "Each tick is a context id, coloured by its label; tall ones are those of ", el("q", {dir: "auto"}, shown(word)), `${this.numbers ? ` (${plural(own, "token")})` : ""}. The curve above is the readout: it sends each number to the number of a label.`],
-      group: ["The group of ", el("q", {dir: "auto"}, shown(word)), `. Each tick is one of its ${this.numbers ? plural(own, "context id") : "context ids"}, seen along one direction; the curves are the logits that its hidden units make of it.`],
+      group: ["The group of ", el("q", {dir: "auto"}, shown(word)), `${this.found?.placed ? ` at place ${this.place + 1}` : ""}. Each tick is one of its ${this.numbers ? plural(own, "context id") : "context ids"}, seen along one direction; the curves are the logits that its hidden units make of it.`],
       lead: ["Leads. ", "This network has no readout of one number. Each tick is a token: how far the logit of its label is ahead of the next."],
     }[this.kind];
     fill($("#caption"), el("b", {}, title[0]), ...title.slice(1));
@@ -156,6 +163,7 @@ export class Figure {
     this.open(this.app.pair[0]);
     if (this.kind === "group") this.widest();
     this.frame("gap");
+    this.plot.canvas.focus();
   }
 
   // The head in which the pair is farthest apart: their distance is the largest over heads.
@@ -176,6 +184,7 @@ export class Figure {
       fill($("#under"), ...[
         this.plot.axis ? `Window ${brief(axis.span)} wide` : "",
         axis.span < 1e-5 * Math.abs(axis.anchor) ? `, around ${exact(axis.anchor)}` : "",
+        this.paired ? `; the two closest contexts of the certificate are ${brief(Math.abs(this.gap()[1] - this.gap()[0]))} apart` : "",
         rest > 0 ? `; ${plural(rest, "unit")} of the group ${rest === 1 ? "looks" : "look"} along other directions` : "",
         corpus.given && !this.ready ? "; reading the corpus" : corpus.given && !this.numbers ? "; the corpus is too large to draw for this network" : "", "."].filter(Boolean));
       return;

@@ -120,7 +120,12 @@ export class Plot {
     c.clip();
     c.translate(LEFT, 0);
     const seen = this.points(c, floor, night);
+    c.save();
+    c.beginPath();
+    c.rect(0, TOP, axis.width, top - TOP + 4);
+    c.clip();
     const names = scene.curve ? this.curves(c, top, night, seen) : [];
+    c.restore();
     for (const {x, main} of scene.marks) {
       const pixel = axis.pixel(x);
       if (pixel < -20 || pixel > axis.width + 20) continue;
@@ -194,8 +199,7 @@ export class Plot {
     let low = Infinity, high = -Infinity;
     for (const {points} of lines) for (const [x, y] of points) if (x > -1 && x < axis.width + 1) { low = Math.min(low, y); high = Math.max(high, y); }
     if (curve.knots) {
-      low = Math.max(0.5, low - 0.5);
-      high = Math.min(scene.names.length + 0.5, high + 0.5);
+      [low, high] = [low - 0.5, high + 0.5]; // a model that is not right may leave the labels behind
     } else {
       [low, high] = [Math.max(low, -3), Math.min(high, 6)];
     }
@@ -204,25 +208,25 @@ export class Plot {
     const shownNames = [];
     if (curve.knots) {
       const apart = room / (high - low), wanted = new Set(seen.keys());
-      for (let label = Math.ceil(low) - 1; label < high; label++) {
-        if (label < 0 || label >= scene.names.length || (apart < 13 && !wanted.has(label))) continue;
+      for (let label = Math.max(0, Math.ceil(low) - 1); label < Math.min(high, scene.names.length); label++) {
+        if (apart < 13 && !wanted.has(label)) continue;
         c.strokeStyle = ink(scene.names[label], night, 0.25);
         line(c, 0, y(label + 1), axis.width, y(label + 1));
         if (shownNames.every((other) => Math.abs(other.y - y(label + 1)) >= 12)) shownNames.push({y: y(label + 1), text: plain(scene.names[label]), label: scene.names[label]});
       }
     } else {
-      for (const {label, points} of lines) {
-        const at = y(points[0][1]);
-        if (shownNames.every((other) => Math.abs(other.y - at) >= 12)) shownNames.push({y: at, text: plain(scene.names[label]), label: scene.names[label]});
-      }
+      lines.forEach(({label}, i) => shownNames.push({y: TOP + 10 + i * 15, text: plain(scene.names[label]), label: scene.names[label]}));
     }
+    if (!shownNames.length) for (const value of [low, high]) shownNames.push({y: y(value), text: brief(value), label: null}); // no label is near
     c.lineJoin = "round";
     for (const {label, points} of lines) {
       c.beginPath();
       points.forEach(([x, value], i) => (i ? c.lineTo(x, y(value)) : c.moveTo(x, y(value))));
       c.strokeStyle = label === null ? (night ? "#e6e4df" : "#1d2026") : ink(scene.names[label], night);
       c.lineWidth = 1.75;
+      c.setLineDash(label !== null && /^[IE]-/.test(scene.names[label]) ? [7, 4] : []); // it has the colour of its B-
       c.stroke();
+      c.setLineDash([]);
     }
     return shownNames;
   }

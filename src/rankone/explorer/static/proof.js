@@ -5,7 +5,7 @@ import {$, between, chip, el, exact, fill, plural, shown, whole} from "./dom.js"
 const CLAIMS = {
   mapping: ["Contexts are told apart", (c) => `Any two of the ${whole(c.contexts)} contexts have context ids more than δ = ${c.delta} apart, and every context id is shorter than r = ${c.r} (Definition 2).`],
   labels: ["Every label is right", (c) => `Of ${plural(c.tokens, "token")}, ${whole(c.wrong ?? 0)} get another label than in the file; any function of the same contexts must get ${whole(c.unavoidable ?? 0)} wrong. ${c.margin === null ? "" : `Outputs stay away from the border between two labels by ${c.margin} of 0.5 at least.`}`],
-  float_labels: ["So does the machine", (c) => `The run in ${c.dtype} that predictions are made with chooses the same labels. Its outputs are off by less than ${c.float_distance}.`],
+  float_labels: ["The run in floats agrees", (c) => `The run in ${c.dtype} that predictions are made with chooses the same labels. Its outputs are off by less than ${c.float_distance}.`],
 };
 const SIGNS = {certified: "✓", refuted: "✗", undecided: "?"};
 

@@ -72,7 +72,7 @@ export function line(network) {
 }
 
 // The units that a token can reach, by the direction in which they look, most units first. A
-// direction is a list of factors, one for each head.
+// direction is a list of factors, one for each head. `placed`: all of them are for this place only.
 export function directions(network, id, place) {
   const layer = network.blocks.at(-1).feedforward, heads = layer.reads.length, found = new Map();
   const add = (factors) => {
@@ -80,8 +80,9 @@ export function directions(network, id, place) {
     if (!found.has(key)) found.set(key, {factors, units: []});
     return found.get(key);
   };
+  const groups = network.groups(layer, id, place);
   let total = 0;
-  for (const [g] of network.groups(layer, id, place)) {
+  for (const [g] of groups) {
     for (let j = layer.first[g]; j < layer.first[g + 1]; j++) {
       const slopes = Array.from(layer.slopes.subarray(j * heads, (j + 1) * heads));
       const top = slopes.reduce((a, x) => (Math.abs(x) > Math.abs(a) ? x : a), 0);
@@ -94,7 +95,7 @@ export function directions(network, id, place) {
   found.delete("flat");
   for (let h = 0; h < heads; h++) add(Array.from({length: heads}, (_, i) => Number(i === h)));
   const list = [...found.values()].sort((a, b) => b.units.length - a.units.length);
-  return {total, flat, list};
+  return {total, flat, list, placed: groups.length > 0 && groups.every(([g]) => layer.group_place[g] > 0)};
 }
 
 // Logits of some labels as functions of s = u . a, from the units that look along u: for each label

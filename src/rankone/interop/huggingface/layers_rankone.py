@@ -231,6 +231,8 @@ class GatedFeedForward(nn.Module):
             fine = fines[t, self.word[unit]] + fines[t, self.position[unit]]
             seen = (a[t] * self.slopes[unit]).sum(-1)
             active = torch.relu(self.penalty[unit] * fine + seen + self.bias1[unit])
+            some = active.nonzero()[:, 0]
+            active, t, unit = active[some], t[some], unit[some]
             o = self.codes[self.plus[unit]] - self.codes[self.minus[unit]]
             out = out.index_add(0, t, (active * self.amplitude[unit])[:, None] * o)
             i = j
