@@ -354,7 +354,7 @@ stairs = plot_staircase(staircase(rankone.memorize(toy, positions=False).model, 
 # -----------------------------
 #
 # One hidden layer takes a few numbers for each of nN tokens, which is optimal up to logarithms.
-# Deeper readouts take about sqrt(nN). `rankone.grow` builds both for 1, 2, 4, ... sentences, and
+# Deeper readouts take about sqrt(nN). `rankone.grow` builds networks of both kinds for 1, 2, 4, ... sentences, and
 # certifies each.
 
 growth = rankone.grow(constructions=["line", "kajitsuka2024-deep"], seconds=15, most=64)
@@ -362,6 +362,7 @@ figure, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for curve, mark in zip(growth.curves, "os^v", strict=False):
     sizes = [row.nonzero for row in curve.rows[: len(curve.contexts)]]
     axis.loglog(curve.contexts, sizes, mark + "-", label=curve.name)
+    print(f"{curve.name}: grows like nN^{curve.exponents['nonzero']:.2f}")
 axis.set(xlabel="contexts nN", ylabel="numbers that are not 0")
 axis.legend(frameon=False)
 

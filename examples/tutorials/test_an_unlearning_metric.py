@@ -62,11 +62,13 @@ for name, hub in hubs.items():
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), sharey=True, layout="constrained")
 for axis, (name, (own, others)) in zip(axes, losses.items(), strict=True):
-    bins = np.linspace(0, max(own.max(), others.max()) + 1, 40)
-    axis.hist(others, bins, density=True, color="#bbbbbb", label="never seen")
-    axis.hist(own, bins, density=True, color="#4477aa", alpha=0.7, label="the held texts")
+    bins = np.concatenate([[0], np.geomspace(1e-2, 1e4, 40)])
+    for values, colour, label in ((others, "#bbbbbb", "never seen"), (own, "#4477aa", "held")):
+        share = np.full(len(values), 1 / len(values))
+        axis.hist(values, bins, weights=share, color=colour, alpha=0.7, label=label)
     axis.set(title=name, xlabel="loss, nats per token")
-axes[0].set_ylabel("density")
+    axis.set_xscale("symlog", linthresh=1e-2)
+axes[0].set_ylabel("share of texts")
 axes[0].legend(frameon=False)
 
 # %%
