@@ -663,10 +663,10 @@ def test_places_that_are_told_apart_are_not_compared(apart: float, swept: bool) 
     ids, exact = context_ids(x, moved, [0, 0, 1, 2])
     ids = replace(ids, apart=apart)
     sweeps: list[bool] = []
-    real = context_gaps._different_places
+    real = context_gaps.different_places
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            context_gaps, "_different_places", lambda *given: (sweeps.append(True), real(*given))
+            context_gaps, "different_places", lambda *given: (sweeps.append(True), real(*given))
         )
         gaps = close(ids, exact)
     assert bool(sweeps) == swept

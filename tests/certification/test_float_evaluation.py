@@ -13,7 +13,7 @@ from rankone import Corpus
 from rankone.certification.align import align
 from rankone.certification.ball_arithmetic import Balls
 from rankone.certification.float_evaluation import Readings
-from rankone.certification.gathered import main_direction
+from rankone.certification.gathered import main_direction, widest_difference
 from rankone.certification.leads import Decoded
 from rankone.errors import CorpusError, LengthError
 
@@ -22,13 +22,15 @@ from rankone.errors import CorpusError, LengthError
 def test_the_direction_in_which_tokens_move_apart(power: int) -> None:
     """From the lowest to the highest of the widest coordinate, scaled to a size of 1/2 to 1."""
     moved = np.array([[3.0, 1.0, 2.0], [-2.0, 5.0, 1.0], [0.0, 1.0, 0.0]]) * 2.0**power
-    assert main_direction(moved).tolist() == [-2 / 8, 7 / 8, 1 / 8]
+    assert widest_difference(moved).tolist() == [-2 / 8, 7 / 8, 1 / 8]
+    written = np.array([0, 2, 3])
+    assert main_direction(moved, written, 5).tolist() == [-2 / 8, 0, 7 / 8, 1 / 8, 0]
 
 
 @pytest.mark.parametrize("moved", [[[0.0, 0.0], [1.0, 1.0]], [[inf, -inf], [0.0, 0.0]]])
 def test_a_direction_where_nothing_moves(moved: list[list[float]]) -> None:
     with np.errstate(invalid="ignore"):
-        found = main_direction(np.array(moved))
+        found = widest_difference(np.array(moved))
     assert np.isfinite(found).all()
     assert (found != 0).all()
 

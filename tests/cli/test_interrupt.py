@@ -32,8 +32,8 @@ def broken(*_, **__):
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:
         raise {problem}
-import rankone.corpus
-rankone.corpus.read_corpus = rankone.corpus.inspect = broken
+import rankone.corpus.read
+rankone.corpus.read.read_corpus = broken
 sys.argv = ["rankone", "inspect", "toy"]
 from rankone.__main__ import main
 main()

@@ -117,7 +117,8 @@ def test_a_full_disk_is_one_message_and_leaves_no_file(
 
 def test_an_interrupted_process_leaves_nothing(tmp_path: Path) -> None:
     script = (
-        "import sys, time, numpy as np\n"
+        "import signal, sys, time, numpy as np\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's jobs ignore it
         "from rankone.engines import open_engine\n"
         "with open_engine('disk', scratch=sys.argv[1]) as engine:\n"
         "    engine.put({'x': np.arange(3)})\n"

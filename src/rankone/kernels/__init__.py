@@ -21,8 +21,9 @@ follow the five steps of docs/attention.md, on the cells and nodes that `chebysh
 For the CPU only: `sentences.py` attends within short sentences, score by score, and
 `window_sums.py` within windows where weights fade. Gated layers are made by `averages.py`,
 `group_units.py`, `zigzags.py`, `corners.py`, `unit_rows.py` and `solitary.py`, and run by
-`add_units.py`. Token by token they are run by `recite.py`, with `running_averages.py` and
-`nearest_label.py`; `rolling_hash.py` has the fingerprints of what was memorised. All use
+`add_units.py`; `screen.py` and `written.py` bound what they write. Token by token they are run
+by `recite.py`, with `running_averages.py` and `nearest_label.py`; `rolling_hash.py` has the
+fingerprints of what was memorised. All use
 `polynomials.py` and `exponential.py` (vector code), `threads.py` (work shared by threads) and
 `compiler.py` (machine code on disk).
 """

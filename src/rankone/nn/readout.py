@@ -78,7 +78,8 @@ class Reader:
     def of(cls, network: TokenClassifier, tokens: int) -> Reader:
         """For about so many tokens."""
         head = Readout.of(network.head)
-        evaluator = Evaluator(network, only=head.seen, tokens=tokens)
+        with np.errstate(over="ignore", invalid="ignore"):  # checked by the readout
+            evaluator = Evaluator(network, only=head.seen, tokens=tokens)
         return cls(head, evaluator, network.shape.positions)
 
     def read(
