@@ -153,6 +153,7 @@ def test_tutorials_run(path: Path) -> None:
             ["As here:", "", "::", "", "    a_b", "", "text"],
         ),
         (["so it is", "    e_i = 1"], ["so it is", "", "::", "", "    e_i = 1"]),
+        (["one", "more", "", "two"], ["one more", "", "two"]),
         (["* one", "  more", "* two"], ["* one more", "* two"]),
         ([">>> f(a_b)", "1"], [">>> f(a_b)", "1"]),
     ],

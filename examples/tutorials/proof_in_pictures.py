@@ -354,8 +354,8 @@ stairs = plot_staircase(staircase(rankone.memorize(toy, positions=False).model, 
 # -----------------------------
 #
 # One hidden layer takes a few numbers for each of nN tokens, which is optimal up to logarithms.
-# Deeper readouts take about sqrt(nN). `rankone.grow` builds networks of both kinds for 1, 2, 4, ... sentences, and
-# certifies each.
+# Deeper readouts take about sqrt(nN). `rankone.grow` builds networks of both kinds for 1, 2, 4, ...
+# sentences, certifies each, and fits the exponents.
 
 growth = rankone.grow(constructions=["line", "kajitsuka2024-deep"], seconds=15, most=64)
 figure, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
