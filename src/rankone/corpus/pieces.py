@@ -156,9 +156,12 @@ def plan(
     hold their bytes. The other settings are those of `read_corpus`; files without the columns that
     are `expected` may be plain text.
 
-    >>> from pathlib import Path
-    >>> _ = Path("/tmp/rankone-pieces.conll").write_text("a X\\n\\nb Y\\n\\nc X\\n")
-    >>> [read_piece(piece).vocabulary for piece in plan("/tmp/rankone-pieces.conll", size=1)]
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "abc.conll")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("a X\\n\\nb Y\\n\\nc X\\n")
+    ...     [read_piece(piece).vocabulary for piece in plan(path, size=1)]
     [['a'], ['b'], ['c']]
     """
     check_format(format)
