@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rankone import read_corpus
 from rankone.corpus import read_parts as reading
+from rankone.corpus.part_numbers import TREE
 from rankone.corpus.read import read_like
 from rankone.corpus.read_parts import read_parts, read_parts_like
 from rankone.engines import Engine, open_engine
@@ -96,8 +97,8 @@ def test_many_pieces_many_files_many_words(tmp_path: Path, engine: Engine) -> No
     texts = ["".join(f"w{i * j % 97}\tL{j % 3}\n\n" for j in range(1, 60)) for i in range(1, 12)]
     names = [f"{i:02}.tsv" + ".gz" * (i % 4 == 1) for i in range(11)]
     paths = [put(tmp_path, name, text) for name, text in zip(names, texts, strict=True)]
-    assert same(paths, engine) > 2 * reading.TREE
-    assert same(tmp_path, engine, lower=True) > 2 * reading.TREE
+    assert same(paths, engine) > 2 * TREE
+    assert same(tmp_path, engine, lower=True) > 2 * TREE
     assert same(f"{tmp_path}/0[2-4]*", engine, format="conll") > 3
     same([paths[0], paths[0]], engine)
 

@@ -1,7 +1,6 @@
 """From files to a corpus in parts: pieces are read wherever the engine likes, then numbered alike.
 
-Words are numbered in the order of first appearance, as in memory. Lists of words are joined as a
-tree, and numbers go back down the same tree, so that nobody but its root sees all words.
+Words are numbered in the order of first appearance, as in memory (`part_numbers`).
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from rankone.arrays import Ints
 from rankone.choices import Format, Scheme, Task
 from rankone.corpus import schemes
 from rankone.corpus.builtin import is_builtin
 from rankone.corpus.corpus import Corpus, check_sentences, name_of_all
 from rankone.corpus.join import Alike
-from rankone.corpus.parted import COLUMNS, NARROW, Part, PartedCorpus, part_tokens, parted
-from rankone.corpus.piece_rows import PieceRows, as_iob2
+from rankone.corpus.part_numbers import number_rows, numbers_of_words
+from rankone.corpus.parted import COLUMNS, Part, PartedCorpus, part_tokens, parted
+from rankone.corpus.piece_rows import as_iob2
 from rankone.corpus.pieces import Piece, Plan, plan, read_piece
 from rankone.corpus.read import Source, like, read_corpus
 from rankone.corpus.rows import Choice, Column, is_annotated
@@ -36,7 +35,6 @@ from rankone.errors import SettingError
 from rankone.progress import Progress
 
 LEAST, PER_TOKEN = 1 << 16, 8  # bytes of a piece: at least, and of text for each token of a part
-TREE = 8  # lists of words that are joined at a time
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def read_parts(
     choice = Choice(token_column, label_column, labelled).checked()
     found = _read(planned, engine, lambda share: progress("read", share / 2))
     files_ = _files(planned, found, scheme, choice, task)
-    maps, vocabulary = _numbered([piece.words for piece in found], engine)
+    maps, vocabulary = numbers_of_words([piece.words for piece in found], engine)
     names = list(dict.fromkeys(name for file in files_ for name in file.labels))
     sources = [file.source for file in planned.files]
     numbers = {name: i for i, name in enumerate(dict.fromkeys(sources))}
@@ -250,44 +248,6 @@ def _as_corpus(file: Any, labels: Sequence[str], scheme: str | None, task: str) 
     )
 
 
-def _numbered(leaves: Sequence[Ref], engine: Engine) -> tuple[list[Ref], list[str]]:
-    """For each list of words the number that each of its words has among all, and all words."""
-    levels, maps = [list(leaves)], list[list[list[Ref]]]()
-    while len(levels[-1]) > 1:
-        some = [levels[-1][i : i + TREE] for i in range(0, len(levels[-1]), TREE)]
-        joined = engine.split(join_words, [(group,) for group in some], 1 + TREE)
-        engine.drop(levels[-1])
-        levels.append([refs[0] for refs in joined])
-        maps.append([refs[1:] for refs in joined])
-    words = strings_of(engine.take(levels[-1][0]))
-    engine.drop(levels[-1])
-    down = [engine.put({"number": np.arange(len(words), dtype=np.int32)})]
-    for groups in reversed(maps):
-        down = down[: len(groups)]  # without what filled up the last group
-        lower = engine.split(
-            hand_down, [(above, refs) for above, refs in zip(down, groups, strict=True)], TREE
-        )
-        engine.drop([*down, *(ref for refs in groups for ref in refs)])
-        down = [ref for refs in lower for ref in refs]
-    return down[: len(leaves)], words
-
-
-def join_words(tables: list[Table]) -> list[Table]:
-    """All words of some lists, and for each of the lists the numbers of its words among these."""
-    number: dict[str, int] = {}
-    own: list[Any] = [
-        np.array([number.setdefault(word, len(number)) for word in strings_of(table)], np.int32)
-        for table in tables
-    ]
-    own += [np.empty(0, np.int32)] * (TREE - len(tables))
-    return [strings(number), *({"number": part} for part in own)]
-
-
-def hand_down(above: Table, own: list[Table]) -> list[Table]:
-    """Numbers in the list above as numbers among all words."""
-    return [{"number": above["number"][table["number"]]} for table in own]
-
-
 def _parts(
     found: Sequence[Found],
     files: Sequence[Read],
@@ -337,51 +297,6 @@ def _parts(
             parts.append(Part(ref, tokens, sentences, asked, longest, start, before))
         start, before = start + tokens, before + sentences
     return tuple(parts)
-
-
-def number_rows(
-    rows: list[Table],
-    maps: list[Table],
-    number: Mapping[str, int],
-    settings: list[tuple[int, int, bool, bool]],
-) -> Table:
-    """The columns of a part, from the rows of its pieces."""
-    parts: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    tokens = 0
-    for table, own, (file, line, converted, labelled) in zip(rows, maps, settings, strict=True):
-        ids, starts = table["token_ids"], table["starts"].astype(np.int64)
-        parts["token_ids"].append(own["number"][ids])
-        parts["label_ids"].append(
-            _labels(table, number, converted) if labelled else np.full(len(ids), -1)
-        )
-        parts["lines"].append(table["lines"] + np.int64(line))
-        parts["offsets"].append(starts + tokens)
-        parts["file_ids"].append(np.full(len(starts), file))
-        tokens += len(ids)
-    parts["offsets"].append(np.array([tokens]))
-    found = {name: np.concatenate(columns) for name, columns in parts.items()}
-    found |= {name: found[name].astype(kind) for name, kind in NARROW.items()}
-    if found["lines"].max(initial=0) < 1 << 31:
-        found["lines"] = found["lines"].astype(np.int32)
-    return found
-
-
-def _labels(table: Table, number: Mapping[str, int], converted: bool) -> Ints:
-    nothing: Any = np.empty(0, np.int64)
-    rows = PieceRows(
-        b"",
-        nothing,
-        table["labels"].tobytes(),
-        table["label_ends"],
-        table["token_ids"],
-        table["label_ids"],
-        table["lines"],
-        table["starts"],
-        0,
-    )
-    rows = as_iob2(rows) if converted else rows
-    own = np.array([number[name] for name in rows.label_names], dtype=np.int64)
-    return np.asarray(own[rows.label_ids])
 
 
 def _heading(
